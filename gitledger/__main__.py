@@ -1,0 +1,6 @@
+"""`python -m gitledger`."""
+
+from gitledger.cli.app import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The configuration: schema, strict loading, defaults (knows neither git nor the clock)."""

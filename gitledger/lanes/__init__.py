@@ -1,0 +1,1 @@
+"""Hardware lanes (a later issue): doctor, recipes, probe process."""

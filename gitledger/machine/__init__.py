@@ -1,0 +1,1 @@
+"""HOW and ON WHAT it ran: process groups, environment facts (knows no git, keys, pytest)."""

@@ -1,0 +1,1 @@
+"""WHICH inputs a shard stands on: definition, scope, resolution, digest."""

@@ -1,0 +1,227 @@
+"""Bodies: bulk data that a record names by digest, and the one encoding that they share.
+
+A body is one byte of format version and zlib-compressed msgpack (DESIGN section 3). It is never a pickle, a SQL
+dump or a coverage dump, since those execute what they carry. Encoding is deterministic: the same content is the
+same blob, stored once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gitledger.errors import DecodeError
+from gitledger.records.decode import Reader, fail
+from gitledger.records.ids import BlobId, Digest, NodeId, digest, object_id
+from gitledger.records.limits import MAX_BODY_BYTES, MAX_BODY_UNPACKED_BYTES, MAX_NODE_ID_BYTES, MAX_TESTS
+from gitledger.records.outcomes import TestOutcome
+
+__all__ = [
+    "BodyRef",
+    "Check",
+    "TestResult",
+    "check_body",
+    "collection_digest",
+    "decode_log",
+    "decode_tests",
+    "encode_log",
+    "encode_tests",
+    "pack",
+    "unpack",
+]
+
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BodyRef:
+    """What a record says of a body: SHA-256 and size in bytes of the blob as stored, and its git object id."""
+
+    sha256: Digest
+    oid: BlobId
+    size: int
+
+    def encode(self) -> dict[str, Any]:
+        """Return the JSON object."""
+        return {"oid": self.oid, "sha256": self.sha256, "size": self.size}
+
+    @classmethod
+    def decode(cls, reader: Reader) -> BodyRef:
+        """Return the reference at `reader`; raises `DecodeError`."""
+        return cls(
+            sha256=reader.parsed("sha256", digest),
+            oid=BlobId(reader.parsed("oid", object_id)),
+            size=reader.integer("size", high=MAX_BODY_BYTES),
+        )
+
+    @classmethod
+    def of(cls, blob: bytes, *, object_format: str = "sha1") -> BodyRef:
+        """Return the reference of a blob in a repository of `object_format` (`sha1` or `sha256`)."""
+        header = b"blob %d\x00" % len(blob)
+        oid = hashlib.new(object_format, header + blob, usedforsecurity=False).hexdigest()
+        return cls(sha256=Digest(hashlib.sha256(blob).hexdigest()), oid=BlobId(oid), size=len(blob))
+
+
+def check_body(ref: BodyRef, blob: bytes) -> None:
+    """Raise `DecodeError` unless `blob` is the very body that `ref` names."""
+    if len(blob) != ref.size or hashlib.sha256(blob).hexdigest() != ref.sha256:
+        raise DecodeError("body-corrupt", f"body {ref.oid} is not what its record names", "git ledger fsck")
+
+
+def pack(value: Any) -> bytes:
+    """Return the body that holds `value`, a tree of maps, lists, strings, bytes, integers and floats.
+
+    Raises `DecodeError` where the result would exceed what readers accept.
+    """
+    import msgpack
+
+    raw: bytes = msgpack.packb(value, use_bin_type=True, unicode_errors="surrogatepass")
+    blob = bytes([_VERSION]) + zlib.compress(raw, 9)
+    if len(raw) > MAX_BODY_UNPACKED_BYTES or len(blob) > MAX_BODY_BYTES:
+        raise DecodeError("body-too-large", f"a body of {len(raw)} bytes exceeds the limit", "split the shard")
+    return blob
+
+
+def unpack(blob: bytes) -> Any:
+    """Return the value that a body holds; raises `DecodeError` for anything but exactly one encoding of it."""
+    import msgpack
+
+    if len(blob) > MAX_BODY_BYTES:
+        raise DecodeError("body-too-large", f"a body of {len(blob)} bytes exceeds the limit of {MAX_BODY_BYTES}")
+    if not blob or blob[0] != _VERSION:
+        raise DecodeError("body-corrupt", "a body of unknown format version", "a newer git-ledger may read it")
+    inflate = zlib.decompressobj()
+    try:
+        raw = inflate.decompress(blob[1:], MAX_BODY_UNPACKED_BYTES + 1)
+    except zlib.error as error:
+        raise DecodeError("body-corrupt", f"a body can't be decompressed: {error}", "git ledger fsck") from error
+    if len(raw) > MAX_BODY_UNPACKED_BYTES:
+        raise DecodeError("body-too-large", f"a body unpacks to more than {MAX_BODY_UNPACKED_BYTES} bytes")
+    if not inflate.eof or inflate.unused_data:
+        raise DecodeError("body-corrupt", "a body is cut short or has trailing bytes", "git ledger fsck")
+    try:
+        return msgpack.unpackb(raw, raw=False, strict_map_key=True, unicode_errors="surrogatepass")
+    except Exception as error:  # msgpack raises a dozen types, ValueError and RecursionError among them
+        raise DecodeError("body-corrupt", f"a body is not msgpack: {type(error).__name__}") from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One comparison check of a test (`ledger_check`): its name, whether it held, and bounded detail."""
+
+    name: str
+    passed: bool
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestResult:
+    """How one test ended.
+
+    `phase` is the phase that decided a bad outcome (`setup`, `call`, `teardown`, `collect`, or None); duration is
+    in nanoseconds over all phases of the last attempt; `attempts` counts runs, reruns included.
+    """
+
+    __test__ = False
+
+    node_id: NodeId
+    outcome: TestOutcome
+    phase: str | None = None
+    duration_ns: int = 0
+    attempts: int = 1
+    checks: tuple[Check, ...] = ()
+
+
+_OUTCOMES = tuple(TestOutcome)
+_PHASES = (None, "setup", "call", "teardown", "collect")
+
+
+def encode_tests(results: Sequence[TestResult]) -> bytes:
+    """Return the body of test results, in the order given (collection order)."""
+    columns: list[Any] = [[], [], [], [], [], []]
+    for result in results:
+        row = (
+            result.node_id,
+            _OUTCOMES.index(result.outcome),
+            _PHASES.index(result.phase),
+            result.duration_ns,
+            result.attempts,
+            [[check.name, check.passed, check.detail] for check in result.checks],
+        )
+        for column, cell in zip(columns, row, strict=True):
+            column.append(cell)
+    return pack({"kind": "tests", "columns": columns})
+
+
+def decode_tests(blob: bytes) -> tuple[TestResult, ...]:
+    """Return the results of a tests body; raises `DecodeError`, never another error."""
+    value = unpack(blob)
+    if not isinstance(value, dict) or value.get("kind") != "tests":
+        raise DecodeError("body-corrupt", "$.kind: not a body of test results")
+    columns = value.get("columns")
+    if (
+        not isinstance(columns, list)
+        or len(columns) != 6
+        or not all(isinstance(column, list) and len(column) == len(columns[0]) for column in columns)
+    ):
+        raise DecodeError("body-corrupt", "$.columns: expected six lists of one length")
+    if len(columns[0]) > MAX_TESTS:
+        raise DecodeError("body-too-large", f"$.columns: more than {MAX_TESTS} test results")
+    return tuple(_result(f"$.columns[*][{i}]", row) for i, row in enumerate(zip(*columns, strict=True)))
+
+
+def _result(path: str, row: tuple[Any, ...]) -> TestResult:
+    node_id, outcome, phase, duration, attempts, checks = row
+    if not isinstance(node_id, str) or len(node_id) > MAX_NODE_ID_BYTES:
+        fail(path, "node id: expected a string within its limit")
+    if type(outcome) is not int or not 0 <= outcome < len(_OUTCOMES):
+        fail(path, "outcome: unknown")
+    if type(phase) is not int or not 0 <= phase < len(_PHASES):
+        fail(path, "phase: unknown")
+    if type(duration) is not int or duration < 0 or type(attempts) is not int or attempts < 1:
+        fail(path, "duration or attempts: expected integers from 0 and 1")
+    if not isinstance(checks, list):
+        fail(path, "checks: expected a list")
+    return TestResult(
+        node_id=NodeId(node_id),
+        outcome=_OUTCOMES[outcome],
+        phase=_PHASES[phase],
+        duration_ns=duration,
+        attempts=attempts,
+        checks=tuple(_check(path, item) for item in checks) if checks else (),
+    )
+
+
+def _check(path: str, item: Any) -> Check:
+    match item:
+        case [str(name), bool(passed), str(detail)]:
+            return Check(name=name, passed=passed, detail=detail)
+    fail(path, "checks: expected [name, passed, detail]")
+
+
+def encode_log(text: str) -> bytes:
+    """Return the body of a log excerpt (already bounded and redacted)."""
+    return pack({"kind": "log", "text": text})
+
+
+def decode_log(blob: bytes) -> str:
+    """Return the text of a log body; raises `DecodeError`."""
+    match unpack(blob):
+        case {"kind": "log", "text": str(text)}:
+            return text
+    raise DecodeError("body-corrupt", "$.kind: not a log body")
+
+
+def collection_digest(node_ids: Sequence[str]) -> Digest:
+    """Return the digest of a collection as a multiset: SHA-256 over the sorted ids, each preceded by its length.
+
+    The order in which a runner collected, or shuffled, is no part of it.
+    """
+    hasher = hashlib.sha256()
+    for raw in sorted(node_id.encode("utf-8", "surrogatepass") for node_id in node_ids):
+        hasher.update(b"%d:" % len(raw))
+        hasher.update(raw)
+    return Digest(hasher.hexdigest())

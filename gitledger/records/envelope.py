@@ -1,0 +1,112 @@
+"""The DSSE envelope of one record, as one line of JSON (DESIGN section 3).
+
+The signature covers the pre-authentication encoding of the very payload bytes that are stored; nothing is ever
+re-encoded. `sig` holds the base64 of an SSHSIG blob, that is, the text between the armour lines that
+`ssh-keygen -Y verify` reads.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from dataclasses import dataclass
+
+from gitledger.errors import DecodeError
+from gitledger.records.decode import Reader, decode_base64, fail, load_json
+from gitledger.records.ids import KeyFingerprint, RecordId, key_fingerprint
+from gitledger.records.limits import MAX_LINE_BYTES, MAX_PAYLOAD_BYTES, MAX_SIGNATURE_BYTES
+
+__all__ = ["PAYLOAD_TYPE", "SIGNATURE_NAMESPACE", "Envelope", "Signature", "decode_line", "pae", "record_id"]
+
+PAYLOAD_TYPE = "application/vnd.in-toto+json"
+SIGNATURE_NAMESPACE = "gitledger"
+"""The SSHSIG namespace of every record."""
+
+
+def pae(payload_type: str, payload: bytes) -> bytes:
+    """Return DSSE's pre-authentication encoding: what is signed (DSSE 1.0.2, protocol.md).
+
+    Lengths count bytes, not characters.
+    """
+    kind = payload_type.encode("utf-8")
+    return b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
+
+
+def record_id(payload: bytes) -> RecordId:
+    """Return the id of the record that `payload` is: its SHA-256."""
+    return RecordId(hashlib.sha256(payload).hexdigest())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signature:
+    """One signature: an SSHSIG blob and, as a hint only, the fingerprint of the key that made it."""
+
+    keyid: KeyFingerprint
+    blob: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Envelope:
+    """A payload and its one signature, or none (an unsigned record)."""
+
+    payload: bytes
+    signature: Signature | None
+
+    @property
+    def id(self) -> RecordId:
+        """The record's id."""
+        return record_id(self.payload)
+
+    def signed_bytes(self) -> bytes:
+        """Return what the signature covers."""
+        return pae(PAYLOAD_TYPE, self.payload)
+
+    def encode(self) -> bytes:
+        """Return the record's line, without newline: one spelling per envelope.
+
+        Raises `DecodeError` where the result would exceed the limits that readers enforce.
+        """
+        entries = []
+        if self.signature is not None:
+            sig = base64.b64encode(self.signature.blob).decode("ascii")
+            entries.append({"keyid": self.signature.keyid, "sig": sig})
+        document = {
+            "payload": base64.b64encode(self.payload).decode("ascii"),
+            "payloadType": PAYLOAD_TYPE,
+            "signatures": entries,
+        }
+        line = json.dumps(document, separators=(",", ":"), sort_keys=True).encode("ascii")
+        if len(self.payload) > MAX_PAYLOAD_BYTES or len(line) > MAX_LINE_BYTES:
+            raise DecodeError(
+                "record-too-large",
+                f"a record of {len(line)} bytes exceeds the limit of {MAX_LINE_BYTES}",
+                "declare fewer paths, or split the shard",
+            )
+        return line
+
+
+def decode_line(line: bytes) -> Envelope:
+    """Return the envelope that one line of a note spells; raises `DecodeError`.
+
+    Only the spelling that `Envelope.encode` writes is accepted, so that one envelope has one line and the union
+    of two ledgers can compare bytes. Unknown fields and more than one signature are refused: an envelope is
+    unsigned around its payload, so whatever else it held could be altered by anyone.
+    """
+    reader = Reader(load_json(line, limit=MAX_LINE_BYTES))
+    if reader.text("payloadType") != PAYLOAD_TYPE:
+        fail("$.payloadType", f"expected {PAYLOAD_TYPE}")
+    payload = decode_base64(reader.text("payload", limit=MAX_LINE_BYTES), "$.payload")
+    if len(payload) > MAX_PAYLOAD_BYTES:
+        fail("$.payload", f"{len(payload)} bytes, more than the limit of {MAX_PAYLOAD_BYTES}")
+    entries = reader.children("signatures", limit=1)
+    signature = None
+    if entries:
+        blob = decode_base64(entries[0].text("sig", limit=2 * MAX_SIGNATURE_BYTES), f"{entries[0].path}.sig")
+        if len(blob) > MAX_SIGNATURE_BYTES:
+            fail(f"{entries[0].path}.sig", f"more than the limit of {MAX_SIGNATURE_BYTES} bytes")
+        signature = Signature(keyid=entries[0].parsed("keyid", key_fingerprint), blob=blob)
+    envelope = Envelope(payload=payload, signature=signature)
+    if envelope.encode() != line:
+        fail("$", "the envelope is not in its canonical spelling")
+    return envelope

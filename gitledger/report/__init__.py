@@ -1,0 +1,1 @@
+"""Values to text: returns strings, prints nothing."""

@@ -1,0 +1,1 @@
+"""Test suites: pytest plugin, journal, recorder, runners' formats (never holds a key)."""

@@ -1,0 +1,1 @@
+"""WHETHER it suffices: findings, policy, carry, union, verify; judgement has no doors."""
