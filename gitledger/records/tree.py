@@ -1,0 +1,54 @@
+"""Git tree entries and commits as plain values, shared by the rooms that keep them and those that judge them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from gitledger.records.ids import CommitId, TreeId
+
+__all__ = [
+    "MODE_EXECUTABLE",
+    "MODE_FILE",
+    "MODE_FOLDER",
+    "MODE_GITLINK",
+    "MODE_SYMLINK",
+    "CommitInfo",
+    "TreeEntry",
+]
+
+MODE_FILE = 0o100644
+MODE_EXECUTABLE = 0o100755
+MODE_SYMLINK = 0o120000
+MODE_FOLDER = 0o040000
+MODE_GITLINK = 0o160000
+
+
+@dataclass(frozen=True, slots=True)
+class TreeEntry:
+    """One entry of a git tree.
+
+    `name` is one path component, decoded from UTF-8 with `surrogateescape` (git paths are bytes); `oid` is the
+    full hex id of the blob, tree, or submodule commit.
+    """
+
+    mode: int
+    name: str
+    oid: str
+
+    @property
+    def kind(self) -> str:
+        """Return `blob`, `tree` or `commit`, as git names the three."""
+        return {MODE_FOLDER: "tree", MODE_GITLINK: "commit"}.get(self.mode, "blob")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitInfo:
+    """What judging needs of a commit; times are aware and in UTC."""
+
+    id: CommitId
+    tree: TreeId
+    parents: tuple[CommitId, ...]
+    committed_at: datetime
+    authored_at: datetime
+    summary: str

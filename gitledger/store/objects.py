@@ -1,0 +1,76 @@
+"""The one contract that a git back end fulfils: objects by id, refs by compare-and-swap, nothing else.
+
+Absent things are None, never an empty value. There is no unconditional ref write: whoever moves a ref says from
+which value (DESIGN section 2, law 2). Replace refs and grafts are never honoured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from gitledger.records.ids import BlobId, CommitId, TreeId
+from gitledger.records.tree import CommitInfo, TreeEntry
+
+__all__ = ["GitObjects", "Identity", "RefUpdate"]
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Name and mail address of the author and committer of a notes commit."""
+
+    name: str
+    email: str
+
+
+@dataclass(frozen=True, slots=True)
+class RefUpdate:
+    """One ref moved from `old` to `new`; None stands for a ref that does not exist (before, or after)."""
+
+    name: str
+    old: CommitId | None
+    new: CommitId | None
+
+
+class GitObjects(Protocol):
+    """Objects and refs of one repository."""
+
+    object_format: str
+    """`sha1` or `sha256`."""
+
+    def read_ref(self, name: str) -> CommitId | None:
+        """Return the commit a full ref name points to, or None where there is no such ref."""
+
+    def list_refs(self, prefix: str) -> Mapping[str, CommitId]:
+        """Return every ref below `prefix` (which ends in `/`), by full name."""
+
+    def update_refs(self, updates: Sequence[RefUpdate]) -> bool:
+        """Move all refs, or none, each only from its `old`; False where one had moved.
+
+        Raises `StoreError` for everything else (read-only, full disk, a lock that stays, a file where a folder
+        must be).
+        """
+
+    def read_blob(self, blob: BlobId) -> bytes | None:
+        """Return a blob's content, or None where the repository lacks it."""
+
+    def blob_size(self, blob: BlobId) -> int | None:
+        """Return a blob's size without reading it whole, or None where the repository lacks it."""
+
+    def write_blob(self, content: bytes) -> BlobId:
+        """Store a blob and return its id."""
+
+    def read_tree(self, tree: TreeId) -> tuple[TreeEntry, ...] | None:
+        """Return a tree's entries in git's order, or None where the repository lacks it."""
+
+    def write_tree(self, entries: Iterable[TreeEntry]) -> TreeId:
+        """Store a tree of entries given in any order and return its id."""
+
+    def write_commit(
+        self, *, tree: TreeId, parents: Sequence[CommitId], message: str, identity: Identity
+    ) -> CommitId:
+        """Store a commit and return its id; no ref moves."""
+
+    def read_commit(self, commit: CommitId) -> CommitInfo | None:
+        """Return a commit, or None where the repository lacks it."""
