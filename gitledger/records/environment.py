@@ -12,7 +12,7 @@ __all__ = ["Environment", "Gpu", "Platform"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Platform:
-    """`system` as `uname -s` (`Linux`), `machine` as `uname -m`, `libc` as name and version (`glibc 2.36`) or None."""
+    """`system` as `uname -s` (`Linux`), `machine` as `uname -m`, `libc` by name and version (`glibc 2.36`)."""
 
     system: str
     machine: str
@@ -30,7 +30,7 @@ class Platform:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """The GPUs that were visible: vendor (`nvidia`, `amd`, `other`), one name per device, driver and runtime versions.
+    """The GPUs that were visible: vendor (`nvidia`, `amd`, `other`), a name per device, driver and runtime.
 
     `uuids` is empty where the configuration says `record.gpu_uuid: false`.
     """
