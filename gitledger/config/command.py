@@ -1,0 +1,151 @@
+"""A shard's command: its words, and whether it is pytest that it runs.
+
+No shell is involved, ever. What only a shell would understand is refused and not passed on as an argument:
+`true && pytest` would else run `true` with three arguments, and be green.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+__all__ = ["pytest_arguments", "split_command"]
+
+_ASSIGNMENT = re.compile(r"\A[A-Za-z_][A-Za-z0-9_]*=")
+_PYTHON = re.compile(r"\A(?:python|pypy)[0-9.]*\Z")
+_EXPANSION = re.compile(r"\A\$(?:[A-Za-z_0-9@*#?!({$'\"-])")
+_RUNNERS = frozenset({"uv", "poetry", "pipenv", "hatch", "pdm", "rye", "pixi"})
+# Options of the prefixes that take their value as a word of its own.
+_VALUED = {
+    "env": {"-u", "--unset", "-C", "--chdir"},
+    "python": {"-X", "-W", "--check-hash-based-pycs"},
+    "coverage": {
+        "--concurrency",
+        "--context",
+        "--data-file",
+        "--debug",
+        "--include",
+        "--omit",
+        "--rcfile",
+        "--source",
+    },
+    "runner": {
+        "-p",
+        "--python",
+        "--with",
+        "--with-editable",
+        "--with-requirements",
+        "--extra",
+        "--group",
+        "--no-group",
+        "--only-group",
+        "--package",
+        "--project",
+        "--directory",
+        "-C",
+        "--env-file",
+        "-e",
+        "--environment",
+        "--index",
+        "--default-index",
+        "-P",
+    },
+}
+
+
+def split_command(text: str) -> tuple[str, ...]:
+    """Return the words of a command line, split and unquoted as POSIX sh does.
+
+    Raises `ValueError` where only a shell could run it: operators, expansions, several lines, a leading
+    assignment, or a quote that isn't closed.
+    """
+    text = text.strip()
+    needs_shell = _shell_syntax(text)
+    if needs_shell:
+        raise ValueError(
+            f'{needs_shell} needs a shell and none is used; quote it, or write [sh, -c, "…"] and say `results`'
+        )
+    try:
+        words = tuple(shlex.split(text))
+    except ValueError as error:
+        raise ValueError(f"not a command line: {str(error).lower()}") from error
+    if not words or not words[0]:
+        raise ValueError("expected a command")
+    if _ASSIGNMENT.match(words[0]):
+        raise ValueError(f"a leading assignment needs a shell; write `env {words[0]} …`")
+    return words
+
+
+def _shell_syntax(text: str) -> str | None:
+    """Return a name of the first thing in `text` that a shell would act on and `shlex` would not."""
+    quote = ""
+    skip = False
+    for i, char in enumerate(text):
+        if skip:
+            skip = False
+        elif char == "\n":
+            return "a command of several lines"
+        elif quote == "'":
+            quote = "" if char == "'" else quote
+        elif char == "\\":
+            skip = text[i + 1 : i + 2] != "\n"
+        elif char == "`" or (char == "$" and _EXPANSION.match(text[i : i + 2])):
+            return f"`{char}`"
+        elif quote:
+            quote = "" if char == quote else quote
+        elif char in "'\"":
+            quote = char
+        elif char in ";&|<>()":
+            return f"`{char}`"
+    return None
+
+
+def pytest_arguments(command: Sequence[str]) -> tuple[str, ...] | None:
+    """Return what follows `pytest` in a command that runs it, or None where it is not plainly pytest.
+
+    Seen through: `env …`, `uv run …` and its kin, `python -m …`, `coverage run -m …`. A shell, make, tox and
+    the like are not looked into.
+    """
+    words = list(command)
+    while words:
+        program = PurePosixPath(words.pop(0)).name
+        if program in ("pytest", "py.test"):
+            return tuple(words)
+        if program == "env":
+            words = _after_options(words, _VALUED["env"])
+            while words and _ASSIGNMENT.match(words[0]):
+                words.pop(0)
+        elif program in _RUNNERS:
+            words = _after_options(words, _VALUED["runner"])
+            if words[:1] != ["run"]:
+                return None
+            words = _after_options(words[1:], _VALUED["runner"])
+        elif _PYTHON.match(program) or program == "coverage":
+            module = _module(program, words)
+            if module is None:
+                return None
+            words = module
+        else:
+            return None
+    return None
+
+
+def _module(program: str, words: list[str]) -> list[str] | None:
+    """Return the words from the module on of `python -m MODULE …` or `coverage run -m MODULE …`."""
+    valued = _VALUED["python"]
+    if program == "coverage":
+        if words[:1] != ["run"]:
+            return None
+        words, valued = words[1:], _VALUED["coverage"]
+    rest = _after_options(words, valued, stop="-m")
+    return rest[1:] if rest[:1] == ["-m"] and len(rest) > 1 else None
+
+
+def _after_options(words: list[str], valued: set[str], *, stop: str = "--") -> list[str]:
+    """Return `words` from the first that is no option (nor the value of one), or from `stop` on."""
+    i = 0
+    while i < len(words) and words[i].startswith("-") and words[i] != stop:
+        i += 2 if words[i] in valued else 1
+    return words[i + 1 :] if words[i : i + 1] == ["--"] else words[i:]
