@@ -1,0 +1,250 @@
+"""The state of a work tree, as DESIGN section 5 defines "dirty", read from git's plumbing.
+
+What git compares, git compares here (file modes, line endings, filters). What only hides an edit doesn't count:
+assume-unchanged and skip-worktree flags, personal ignore files, file system monitors, relaxed stat checks and the
+`ignore` settings of submodules.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gitledger.errors import StoreError, UsageError
+from gitledger.records.ids import CommitId
+from gitledger.store.git import Git
+
+__all__ = ["WorkTreeState", "work_tree_state"]
+
+_HIDES_NOTHING = (
+    *("-c", "core.fsmonitor=false"),
+    *("-c", "core.untrackedCache=false"),
+    *("-c", "core.ignoreStat=false"),
+    *("-c", "core.trustctime=true"),
+    *("-c", "core.checkStat=default"),
+    *("-c", "core.splitIndex=false"),
+    *("-c", f"core.excludesFile={os.devnull}"),
+)
+"""Settings under which an unchanged size and mtime alone never pass for unchanged content."""
+
+_STATUS = (
+    "status",
+    "--porcelain=v2",
+    "-z",
+    "--branch",
+    "--no-ahead-behind",
+    "--no-renames",
+    "--untracked-files=no",
+    "--ignore-submodules=dirty",
+)
+_FIELDS_BEFORE_PATH = {"1": 8, "2": 9, "u": 10}
+_CACHE_MARKS = ("CACHEDIR.TAG", "pyvenv.cfg")
+_NO_LOCKS = {"GIT_OPTIONAL_LOCKS": "0"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkTreeState:
+    """HEAD's commit (None before the first one) and what differs from it; paths from the root, sorted.
+
+    `changed` holds tracked paths that differ in the index or in the work tree, submodules that moved, and tracked
+    changes inside of them. `untracked` holds files (and, ending in `/`, folders) that the tree's `.gitignore`
+    files don't cover.
+    """
+
+    head: CommitId | None
+    changed: tuple[str, ...]
+    untracked: tuple[str, ...]
+
+    @property
+    def dirty(self) -> bool:
+        """Whether anything differs."""
+        return bool(self.changed or self.untracked)
+
+
+@dataclass(frozen=True, slots=True)
+class _Indexed:
+    """One index entry: `tag` as `ls-files -v` prints it (lower case: assume-unchanged; S: skip-worktree)."""
+
+    tag: str
+    mode: str
+    oid: str
+    stage: str
+    path: str
+
+
+def work_tree_state(git: Git, *, scope_paths: Sequence[str] = ()) -> WorkTreeState:
+    """Return the state of the work tree that `git.folder` lies in.
+
+    `scope_paths` are the declared paths and patterns, from the root; a folder that ignores itself (its own
+    `.gitignore` is `*`: caches, virtual environments) is dirt only where one of them reaches into it. Raises
+    `UsageError` `no-work-tree`, and `StoreError` where git can't tell.
+    """
+    top = replace(git, folder=_top(git))
+    index = _index(top)
+    head, changed = _tracked(top, index)
+    return WorkTreeState(
+        head=head,
+        changed=tuple(sorted(set(changed))),
+        untracked=tuple(sorted({*_untracked(top), *_self_ignored(top, index, scope_paths)})),
+    )
+
+
+def _top(git: Git) -> Path:
+    done = git.run("rev-parse", "--show-toplevel", statuses=frozenset({0, 128}))
+    if done.status or not done.text:
+        raise UsageError("no-work-tree", f"{git.folder} is in no work tree ({done.reason})", "run it in a clone")
+    return Path(done.text)
+
+
+def _paths(git: Git, *args: str) -> list[str]:
+    done = git.run(*_HIDES_NOTHING, *args, "-z", env=_NO_LOCKS)
+    return [path for path in done.stdout.decode("utf-8", "surrogateescape").split("\0") if path]
+
+
+def _index(git: Git) -> list[_Indexed]:
+    entries = []
+    for line in _paths(git, "ls-files", "-v", "--stage"):
+        meta, _, path = line.partition("\t")
+        tag, mode, oid, stage = meta.split(" ")
+        entries.append(_Indexed(tag, mode, oid, stage, path))
+    return entries
+
+
+# --- tracked changes -------------------------------------------------------------------------------------------
+
+
+def _tracked(git: Git, index: Sequence[_Indexed]) -> tuple[CommitId | None, list[str]]:
+    """Return HEAD and every tracked change, those inside submodules included."""
+    head, changed = _status(git, index)
+    for entry in index:
+        inside = git.folder / entry.path
+        if entry.mode == "160000" and (inside / ".git").exists():
+            submodule = replace(git, folder=inside, git_dir=None, work_tree=None)
+            _, below = _tracked(submodule, _index(submodule))
+            changed += [f"{entry.path}/{path}" for path in below]
+    return head, changed
+
+
+def _status(git: Git, index: Sequence[_Indexed]) -> tuple[CommitId | None, list[str]]:
+    original = git.folder / git.run("rev-parse", "--git-path", "index").text
+    doubtful = [entry for entry in index if entry.stage == "0"] if original.exists() else []
+    if doubtful:
+        written_ns = original.stat().st_mtime_ns
+        doubtful = [entry for entry in doubtful if _is_doubtful(f"{git.folder}/{entry.path}", entry, written_ns)]
+    if not doubtful:
+        return _run_status(git, {})
+    with tempfile.TemporaryDirectory(prefix="gitledger-index-") as folder:
+        copy = Path(folder) / "index"
+        shutil.copy2(original, copy)
+        env = {"GIT_INDEX_FILE": str(copy)}
+        lines = (f"{entry.mode} {entry.oid} 0\t{entry.path}\0" for entry in doubtful)
+        git.run(
+            *(*_HIDES_NOTHING, "update-index", "-z", "--index-info"),
+            stdin="".join(lines).encode("utf-8", "surrogateescape"),
+            env=env,
+        )
+        return _run_status(git, env)
+
+
+def _is_doubtful(path: str, entry: _Indexed, index_written_ns: int) -> bool:
+    """Return whether git might take an edited file for unchanged, so that its content has to be compared.
+
+    That is so for flagged entries, a file that a sparse checkout left out aside, and for files touched since the
+    index was written: git compares times in whole seconds, and an mtime can be set back.
+    """
+    try:
+        touched_ns = os.lstat(path).st_ctime_ns
+    except OSError:
+        return entry.tag == "h"
+    return entry.tag.islower() or entry.tag == "S" or touched_ns >= index_written_ns
+
+
+def _run_status(git: Git, env: dict[str, str]) -> tuple[CommitId | None, list[str]]:
+    done = git.run(*_HIDES_NOTHING, *_STATUS, env=_NO_LOCKS | env)
+    head: CommitId | None = None
+    changed = []
+    lines = iter(done.stdout.decode("utf-8", "surrogateescape").split("\0")[:-1])
+    for line in lines:
+        kind, _, rest = line.partition(" ")
+        if kind in _FIELDS_BEFORE_PATH:
+            changed.append(line.split(" ", _FIELDS_BEFORE_PATH[kind])[-1])
+            if kind == "2":
+                changed.append(next(lines, ""))
+        elif rest.startswith("branch.oid ") and not rest.endswith("(initial)"):
+            head = CommitId(rest.removeprefix("branch.oid "))
+        elif kind != "#":
+            raise StoreError("git-unreadable", "git status printed a line of an unknown kind", "update git-ledger")
+    return head, changed
+
+
+# --- untracked files -------------------------------------------------------------------------------------------
+
+
+def _untracked(git: Git) -> list[str]:
+    """Return untracked files that no `.gitignore` covers; personal and per-clone exclusions don't count."""
+    return _paths(git, "ls-files", "--others", "--exclude-per-directory=.gitignore")
+
+
+def _self_ignored(git: Git, index: Sequence[_Indexed], scope_paths: Sequence[str]) -> Iterator[str]:
+    """Yield what untracked `.gitignore` files hide that hide themselves as well.
+
+    A rule that isn't part of the tree covers nothing, except for a folder whose whole rule is `*`, that holds
+    nothing tracked and that no declared path reaches into. git doesn't descend into folders that a rule from
+    above covers, so whatever this lists stands in a folder of its own.
+    """
+    ignored = _paths(
+        *(git, "ls-files", "--others", "--ignored", "--directory", "--exclude-per-directory=.gitignore")
+    )
+    rules = [path for path in ignored if path == ".gitignore" or path.endswith("/.gitignore")]
+    folders = _tracked_folders(index) if rules else frozenset()
+    for rule in rules:
+        folder = rule.removesuffix(".gitignore")
+        if not folder or folder in folders or not _ignores_everything(git.folder / rule):
+            yield rule
+        elif _in_scope(git.folder, folder, scope_paths):
+            yield folder
+
+
+def _tracked_folders(index: Iterable[_Indexed]) -> frozenset[str]:
+    folders: set[str] = set()
+    for entry in index:
+        parent = entry.path.rpartition("/")[0]
+        while parent and f"{parent}/" not in folders:
+            folders.add(f"{parent}/")
+            parent = parent.rpartition("/")[0]
+    return frozenset(folders)
+
+
+def _ignores_everything(rule: Path) -> bool:
+    try:
+        lines = rule.read_bytes().splitlines()
+    except OSError:
+        return False
+    return [line.strip() for line in lines if line.strip() and not line.startswith(b"#")] == [b"*"]
+
+
+def _in_scope(root: Path, folder: str, scope_paths: Sequence[str]) -> bool:
+    """Return whether a declared path reaches into `folder` (which ends in `/`).
+
+    A path or pattern that begins at the root names no folder in particular: there, caches and virtual
+    environments that say what they are stay out.
+    """
+    prefixes = [_literal_prefix(path) for path in scope_paths]
+    if "" in prefixes and not any((root / folder / mark).is_file() for mark in _CACHE_MARKS):
+        return True
+    return any(f"{prefix}/".startswith(folder) or folder.startswith(f"{prefix}/") for prefix in prefixes if prefix)
+
+
+def _literal_prefix(pattern: str) -> str:
+    """Return the folders and name of a path or pattern up to its first wildcard; `` for the root."""
+    plain = []
+    for part in pattern.removeprefix("!").split("/"):
+        if any(mark in part for mark in "*?[\\"):
+            break
+        if part not in {"", "."}:
+            plain.append(part)
+    return "/".join(plain)
