@@ -1,7 +1,123 @@
-"""The `git-ledger` command."""
+"""The `git-ledger` command: finds the subcommand, and turns errors into one line and an exit status."""
 
 from __future__ import annotations
 
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any, NoReturn
 
-def main() -> None:
-    """Run the command line."""
+import click
+
+from gitledger import __version__
+from gitledger.cli.output import Output, show_error
+from gitledger.errors import EXIT_FAULT, EXIT_USAGE, LedgerError
+
+__all__ = ["app", "main"]
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "init": ("init", "Set up configuration, signer, fetch refspecs and hooks"),
+    "record": ("record", "Run a shard and leave its signed receipt"),
+    "plan": ("plan", "Say what is fresh, what carries, what must run"),
+    "merge": ("merge", "Sign a snapshot of the receipts that cover a commit"),
+    "verify": ("verify", "Judge a commit's evidence by policy"),
+    "status": ("status", "One screen: recorded, unpublished, stale, what next"),
+    "log": ("log", "Evidence along the history"),
+    "show": ("show", "Evidence of one commit, or one record"),
+    "sync": ("sync", "Unite the ledger with a remote's"),
+    "hook": ("hook", "What installed hooks call"),
+}
+"""Each command by name: its module in this room, and its line of help."""
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are asked for: start-up stays short."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Return the commands in the order of the day's work, not of the alphabet."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Return the command, imported now; None for an unknown name."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"gitledger.cli.{COMMANDS[cmd_name][0]}")
+        command: click.Command = module.command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that `args` name; an unknown one is refused with the nearest."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            near = get_close_matches(args[0], COMMANDS, n=1)
+            hint = f"did you mean `git ledger {near[0]}`?" if near else "`git ledger --help` lists the commands"
+            raise click.UsageError(f"no command {args[0]!r}; {hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the commands with their lines, without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    invoke_without_command=True,
+)
+@click.option("-C", "directory", metavar="DIR", default=None, help="Work as if started in DIR.")
+@click.option("-q", "--quiet", is_flag=True, help="Say only what was asked for.")
+@click.option("-v", "--verbose", is_flag=True, help="Say more.")
+@click.option("--no-color", is_flag=True, help="No colour (also: NO_COLOR).")
+@click.version_option(__version__, "--version", prog_name="git-ledger", message="%(prog)s %(version)s")
+@click.pass_context
+def app(ctx: click.Context, directory: str | None, quiet: bool, verbose: bool, no_color: bool) -> None:
+    """Keep signed test evidence in the repository itself, as git notes.
+
+    \b
+    git ledger init                     once in a repository
+    git ledger record --shard unit      run a shard, leave its receipt
+    git ledger plan                     what is fresh, carries, is stale
+    git ledger merge                    sign what covers the commit
+    git ledger verify --policy-from origin/main
+    """
+    ctx.obj = Output.of(os.environ, directory=directory, quiet=quiet, verbose=verbose, no_color=no_color)
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+def main(argv: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and exit; a traceback is a bug and shows only with GITLEDGER_DEBUG."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    sys.exit(_run(arguments))
+
+
+def _run(arguments: list[str]) -> int:
+    as_json = "--json" in arguments
+    try:
+        result: Any = app.main(args=arguments, prog_name="git ledger", standalone_mode=False)
+        sys.stdout.flush()
+        return result if isinstance(result, int) else 0
+    except LedgerError as error:
+        return show_error(error.code, error.message, error.hint, error.exit_status, as_json=as_json)
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except click.UsageError as error:
+        hint = f"{error.ctx.command_path} --help" if error.ctx else "git ledger --help"
+        return show_error("usage", error.format_message().rstrip("."), hint, EXIT_USAGE, as_json=as_json)
+    except click.ClickException as error:
+        return show_error("usage", error.format_message().rstrip("."), "", EXIT_USAGE, as_json=as_json)
+    except (click.Abort, KeyboardInterrupt):
+        return show_error("interrupted", "interrupted", "", 130, as_json=as_json)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except Exception as error:
+        if os.environ.get("GITLEDGER_DEBUG"):
+            raise
+        text = f"our own fault: {type(error).__name__}: {error}".splitlines()[0]
+        hint = "run it again with GITLEDGER_DEBUG=1 and report what it prints"
+        return show_error("internal", text, hint, EXIT_FAULT, as_json=as_json)

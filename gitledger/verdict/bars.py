@@ -1,0 +1,93 @@
+"""What bars a receipt from counting as green, one reason at a time (DESIGN sections 6 and 11)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from gitledger.records.ids import RecordId
+from gitledger.verdict.acceptance import CLOCK_TOLERANCE
+from gitledger.verdict.evidence import Held
+from gitledger.verdict.situation import Situation
+
+__all__ = ["Bar", "displaces", "find_bars"]
+
+_WEAKENING = frozenset({"dirty", "other-command", "unwitnessed"})
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """Why a receipt can't be green. `reason` is of the closed list of section 6; `detail` says which and how."""
+
+    reason: str
+    detail: str
+
+
+def find_bars(
+    held: Held, situation: Situation, *, carried: bool, committed_at: datetime, revoked: frozenset[RecordId]
+) -> tuple[Bar, ...]:
+    """Return every reason that bars `held` from being green; the outcome itself is not looked at."""
+    return tuple(_bars(held, situation, carried=carried, committed_at=committed_at, revoked=revoked))
+
+
+def _bars(
+    held: Held, situation: Situation, *, carried: bool, committed_at: datetime, revoked: frozenset[RecordId]
+) -> Iterator[Bar]:
+    receipt, policy = held.receipt, situation.config.policy
+    if held.id in revoked:
+        yield Bar("revoked", "the record was revoked")
+    if "other-command" in receipt.reasons:
+        yield Bar("other-command", "another command ran than the declared one")
+    if not receipt.session.witnessed and (carried or not policy.allow_unwitnessed):
+        yield Bar("unwitnessed", "recorded after the fact, the command was not run by the recorder")
+    if receipt.repo.dirty and (carried or not policy.allow_dirty):
+        yield Bar("dirty", _paths("recorded with uncommitted changes", receipt.repo.dirty_paths))
+    yield from _time_bars(held, situation, carried=carried, committed_at=committed_at)
+    yield from _policy_bars(held, situation)
+
+
+def _paths(text: str, paths: tuple[str, ...]) -> str:
+    return f"{text}: {', '.join(paths[:3])}" if paths else text
+
+
+def _time_bars(held: Held, situation: Situation, *, carried: bool, committed_at: datetime) -> Iterator[Bar]:
+    policy, now = situation.config.policy, situation.now
+    if held.ended_at > now + CLOCK_TOLERANCE:
+        yield Bar("future", "dated in the future")
+    if held.started_at < committed_at - CLOCK_TOLERANCE:
+        yield Bar("malformed", "started before its commit existed")
+    limit = policy.carried_age_limit_days if carried else policy.max_age_days
+    if now - held.ended_at > timedelta(days=limit):
+        yield Bar("too-old", f"older than {limit} days")
+
+
+def _policy_bars(held: Held, situation: Situation) -> Iterator[Bar]:
+    receipt, policy = held.receipt, situation.config.policy
+    mode = receipt.session.mode
+    if receipt.version < policy.min_record_version:
+        yield Bar("policy", f"min_record_version: {receipt.version} is less than {policy.min_record_version}")
+    if policy.require_mode is not None and mode != policy.require_mode:
+        yield Bar("policy", f"require_mode: {policy.require_mode}, found {mode}")
+    if mode != "local" and policy.require_mode is not None and held.key not in policy.ci_key_fingerprints:
+        yield Bar("policy", f"ci_key_fingerprints: mode {mode} was not signed by one of these keys")
+    if policy.require_gpu and (receipt.environment.gpu is None or not receipt.environment.gpu.names):
+        yield Bar("policy", "require_gpu: no GPU was seen")
+    if policy.require_observed_scope and receipt.manifest.outside is None:
+        yield Bar("leaky", "require_observed_scope: what the run read was not observed")
+    if policy.require_observed_scope and receipt.manifest.outside:
+        yield Bar("leaky", _paths("inputs outside the declared scope", receipt.manifest.outside))
+
+
+def displaces(held: Held, bars: tuple[Bar, ...]) -> bool:
+    """Tell whether a non-green receipt stands against green ones of the same inputs.
+
+    `bars` are those that hold on its own commit (not the stricter ones of carrying). One that policy bars (dirty,
+    other-command, unwitnessed) displaces no other, unless it was clean and a test of it failed. A revoked failure
+    still blocks, and so does one that is too old or oddly dated: only the three named bars weaken a failure.
+    """
+    if held.is_green:
+        return False
+    if not any(bar.reason in _WEAKENING for bar in bars):
+        return True
+    return not held.receipt.repo.dirty and held.has_bad_tests

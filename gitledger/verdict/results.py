@@ -1,0 +1,52 @@
+"""A receipt's test results, checked against what the receipt says of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gitledger.errors import DecodeError
+from gitledger.records.bodies import TestResult, check_body, collection_digest, decode_tests
+from gitledger.records.outcomes import Counts
+from gitledger.verdict.evidence import Held
+from gitledger.verdict.situation import Facts
+
+__all__ = ["ResultFault", "load_results"]
+
+
+@dataclass(frozen=True, slots=True)
+class ResultFault:
+    """Why the results of a receipt can't be believed: a finding code and what was found."""
+
+    code: str
+    detail: str
+
+
+def load_results(held: Held, facts: Facts) -> tuple[TestResult, ...] | ResultFault:
+    """Return the results that `held` names, once every claim that the receipt makes of them has been checked.
+
+    Each selected id must be among them exactly once, outcomes must add up to the counts (DESIGN section 6: every
+    id that it claims is in its own results).
+    """
+    ref = held.receipt.bodies.get("tests")
+    if ref is None:
+        return ResultFault("body-missing", "the receipt names no test results")
+    blob = facts.body(ref)
+    if blob is None:
+        return ResultFault("body-missing", f"the test results {ref.oid[:12]} are not here")
+    try:
+        check_body(ref, blob)
+        results = decode_tests(blob)
+    except DecodeError as error:
+        return ResultFault("body-corrupt", error.message)
+    counts, claimed = held.receipt.counts, held.receipt.collection
+    recount = Counts.of(
+        (item.outcome for item in results), collected=counts.collected, deselected=counts.deselected
+    )
+    if recount != counts:
+        return ResultFault("results-disagree", "the outcomes do not add up to the receipt's counts")
+    ids = [item.node_id for item in results]
+    if len(set(ids)) != len(ids):
+        return ResultFault("duplicate-tests", "a node id stands twice in the results")
+    if held.is_green and collection_digest(ids) != claimed.selected_digest:
+        return ResultFault("results-disagree", "the results are not those of the selected tests")
+    return results

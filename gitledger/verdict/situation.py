@@ -1,0 +1,96 @@
+"""Everything that a judgement stands on, handed in: the rules themselves open no repository, file or clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from gitledger.config.schema import Config
+from gitledger.records.bodies import BodyRef
+from gitledger.records.ids import CommitId, Digest, ShardKey, TreeId
+from gitledger.records.receipt import ExtraClaim, Split
+from gitledger.verdict.acceptance import Signatories
+from gitledger.verdict.evidence import Evidence
+
+__all__ = ["Facts", "Situation", "Station", "TargetShard"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetShard:
+    """One declared shard or variant as it stands at the judged commit.
+
+    `digest_with` gives the manifest digest at the target for given extra inputs; `extra_now` are those inputs as
+    they lie in the work tree, None where they can't be seen here. `fault` says why the scope can't be resolved
+    ("" where it can). `redefined`: it differs from the trusted ref's definition and is not accepted.
+    """
+
+    key: ShardKey
+    definition: Digest
+    digest_with: Callable[[tuple[ExtraClaim, ...]], Digest]
+    has_extra: bool = False
+    extra_now: tuple[ExtraClaim, ...] | None = ()
+    split: Split | None = None
+    fault: str = ""
+    redefined: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Station:
+    """One commit that carries evidence. `distance` is the least number of parent edges, None for no ancestor.
+
+    `from_ref`: reachable from the policy's ref (`carry.from: policy-ref`).
+    """
+
+    commit: CommitId
+    tree: TreeId
+    committed_at: datetime
+    distance: int | None
+    evidence: Evidence
+    from_ref: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """Look-ups into content-addressed data: pure functions of their arguments, however they are served.
+
+    `body`: a body's bytes by reference, or None where it is missing. `changed`: the inputs of a shard that differ
+    between a commit and the target. `digest_at`: a shard's manifest digest at a commit for given extra inputs,
+    None where it can't be resolved there.
+    """
+
+    body: Callable[[BodyRef], bytes | None]
+    changed: Callable[[CommitId, ShardKey], tuple[str, ...]]
+    digest_at: Callable[[CommitId, ShardKey, tuple[ExtraClaim, ...]], Digest | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """One commit to be judged at one moment under one configuration.
+
+    `config` is the trusted one (policy, carry, merge); `shards` come from the judged commit. `stations` hold the
+    target itself first (distance 0), then outwards. `carry` overrides `policy.allow_carried` (True for `--carry`,
+    False for `--no-carry`).
+    """
+
+    commit: CommitId
+    tree: TreeId
+    committed_at: datetime
+    now: datetime
+    config: Config
+    shards: tuple[TargetShard, ...]
+    stations: tuple[Station, ...]
+    signatories: Signatories
+    facts: Facts
+    history_cut: bool = False
+    carry: bool | None = None
+
+    @property
+    def may_carry(self) -> bool:
+        """Tell whether older receipts may stand for unchanged shards."""
+        return self.config.policy.allow_carried if self.carry is None else self.carry
+
+    @property
+    def here(self) -> Evidence:
+        """The evidence on the target commit itself."""
+        return next((item.evidence for item in self.stations if item.commit == self.commit), Evidence())

@@ -1,0 +1,118 @@
+"""What policy demands of single tests: skips that were expected, tests that must have run, checks that held."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from gitledger.records.ids import NodeId
+from gitledger.records.outcomes import TestOutcome
+from gitledger.verdict.finding import Finding, blocking, note
+from gitledger.verdict.select import Choice
+
+__all__ = ["TestLists", "judge_tests"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestLists:
+    """The files that policy names, as sets of node ids; None where policy names none."""
+
+    __test__ = False
+
+    expected_skips: frozenset[str] | None = None
+    required_tests: frozenset[str] | None = None
+    allow_skipped: bool = False
+
+
+def judge_tests(choices: Iterable[Choice], lists: TestLists) -> Iterator[Finding]:
+    """Yield what the results of the union leave to be desired, one finding a shard or list."""
+    ran: dict[NodeId, set[TestOutcome]] = {}
+    for choice in choices:
+        skipped = [item.node_id for item in choice.results if item.outcome is TestOutcome.SKIPPED]
+        yield from _skips(choice, skipped, lists)
+        yield from _checks(choice)
+        for item in choice.results:
+            ran.setdefault(item.node_id, set()).add(item.outcome)
+    yield from _stale_skips(ran, lists)
+    yield from _required(ran, lists)
+
+
+def _some(ids: Iterable[str]) -> str:
+    listed = sorted(ids)
+    more = f" and {len(listed) - 3} more" if len(listed) > 3 else ""
+    return ", ".join(ascii(item)[1:-1] for item in listed[:3]) + more
+
+
+def _skips(choice: Choice, skipped: list[NodeId], lists: TestLists) -> Iterator[Finding]:
+    unexpected = [item for item in skipped if item not in (lists.expected_skips or frozenset())]
+    if not unexpected:
+        return
+    make = note if lists.allow_skipped else blocking
+    yield make(
+        "skipped-tests",
+        "11",
+        choice.shard.key,
+        expected="no skipped tests but those in policy.expected_skips",
+        found=f"{len(unexpected)} skipped: {_some(unexpected)}",
+        remedy="list them in policy.expected_skips, or say --allow-skipped",
+    )
+
+
+def _stale_skips(ran: Mapping[NodeId, set[TestOutcome]], lists: TestLists) -> Iterator[Finding]:
+    """Yield entries of the skip list that did not skip: the list is exact, so that it can't rot."""
+    stale = [
+        item
+        for item in lists.expected_skips or frozenset()
+        if TestOutcome.SKIPPED not in ran.get(NodeId(item), set())
+    ]
+    if stale:
+        yield blocking(
+            "expected-skip-stale",
+            "11",
+            "policy.expected_skips",
+            expected="every listed test to be skipped",
+            found=f"{len(stale)} were not: {_some(stale)}",
+            remedy="take them out of the list",
+        )
+
+
+def _required(ran: Mapping[NodeId, set[TestOutcome]], lists: TestLists) -> Iterator[Finding]:
+    if lists.required_tests is None:
+        return
+    passing = {TestOutcome.PASSED, TestOutcome.XFAILED}
+    missing = [item for item in lists.required_tests if not ran.get(NodeId(item), set()) & passing]
+    if missing or not lists.required_tests:
+        found = f"{len(missing)} did not pass or are not there: {_some(missing)}" if missing else "an empty list"
+        yield blocking(
+            "required-tests",
+            "11",
+            "policy.required_tests",
+            expected="every listed test to have passed",
+            found=found,
+            remedy="record the shard that holds them, or mend the list",
+        )
+    extra = set(ran) - lists.required_tests
+    if extra:
+        yield blocking(
+            "required-tests-stale",
+            "11",
+            "policy.required_tests",
+            expected="the list to name every test that ran",
+            found=f"{len(extra)} are not in it: {_some(extra)}",
+            remedy="add them to the list",
+        )
+
+
+def _checks(choice: Choice) -> Iterator[Finding]:
+    failed = [
+        f"{item.node_id}: {check.name}" for item in choice.results for check in item.checks if not check.passed
+    ]
+    if failed:
+        yield blocking(
+            "check-failed",
+            "11",
+            choice.shard.key,
+            expected="every comparison check to hold",
+            found=f"{len(failed)} failed: {_some(failed)}",
+            remedy=f"git ledger show --tests --failed --shard {choice.shard.key}",
+        )
