@@ -27,7 +27,6 @@ _HIDES_NOTHING = (
     *("-c", "core.trustctime=true"),
     *("-c", "core.checkStat=default"),
     *("-c", "core.splitIndex=false"),
-    *("-c", f"core.excludesFile={os.devnull}"),
 )
 """Settings under which an unchanged size and mtime alone never pass for unchanged content."""
 
@@ -185,7 +184,7 @@ def _run_status(git: Git, env: dict[str, str]) -> tuple[CommitId | None, list[st
 
 
 def _untracked(git: Git) -> list[str]:
-    """Return untracked files that no `.gitignore` covers; personal and per-clone exclusions don't count."""
+    """Return untracked files that no `.gitignore` covers; `ls-files` reads no other exclusions unless asked to."""
     return _paths(git, "ls-files", "--others", "--exclude-per-directory=.gitignore")
 
 

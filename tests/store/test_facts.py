@@ -1,0 +1,101 @@
+"""Facts of one commit's tree."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from gitledger.errors import StoreError
+from gitledger.records.ids import TreeId
+from gitledger.records.tree import MODE_FOLDER, MODE_GITLINK, MODE_SYMLINK
+from gitledger.store.facts import CommitFacts, TreeCache
+from gitledger.store.libgit import LibgitObjects
+
+
+class Counting:
+    """A back end that counts the trees it reads."""
+
+    def __init__(self, objects) -> None:
+        self._objects = objects
+        self.trees_read = 0
+
+    def read_tree(self, tree):
+        self.trees_read += 1
+        return self._objects.read_tree(tree)
+
+    def __getattr__(self, name):
+        return getattr(self._objects, name)
+
+
+@pytest.fixture
+def repo(git_repo):
+    git_repo.write("src/deep/a.py", "a = 1\n")
+    git_repo.write("src/b.py", "b = 1\n")
+    (git_repo.path / os.fsdecode(b"src/\xff.py")).write_bytes(b"")
+    (git_repo.path / "link").symlink_to("src/b.py")
+    git_repo.commit()
+    git_repo.git("update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},sub")
+    git_repo.git("commit", "-q", "-m", "a submodule")
+    return git_repo
+
+
+@pytest.fixture
+def objects(repo):
+    return Counting(LibgitObjects(repo.path / ".git"))
+
+
+def facts_of(repo, objects, commit="HEAD", cache=None) -> CommitFacts:
+    return CommitFacts(objects, TreeId(repo.git("rev-parse", f"{commit}^{{tree}}")), cache)
+
+
+def test_every_entry_is_what_git_says_it_is(repo, objects):
+    facts = facts_of(repo, objects)
+    for path in ("src", "src/deep", "src/deep/a.py", "src/b.py", "link", "sub"):
+        found = facts.entry(path)
+        mode, kind, oid = repo.git("ls-tree", "HEAD", path).split("\t")[0].split(" ")
+        assert (f"{found.mode:06o}", found.kind, found.oid) == (mode, kind, oid)
+        assert found.name == path.rpartition("/")[2]
+    assert facts.entry("").oid == facts.tree == repo.git("rev-parse", "HEAD^{tree}")
+    assert (facts.entry("link").mode, facts.entry("sub").mode) == (MODE_SYMLINK, MODE_GITLINK)
+    assert facts.entry("").mode == MODE_FOLDER
+
+
+@pytest.mark.parametrize(
+    "path", ["none", "src/none", "src/b.py/x", "link/x", "sub/x", "src/", "/src", "src//deep", "."]
+)
+def test_only_an_exact_path_names_something(repo, objects, path):
+    assert facts_of(repo, objects).entry(path) is None
+    assert facts_of(repo, objects).children(path) == ()
+
+
+def test_children_come_in_gits_order_and_names_outside_utf8_are_kept(repo, objects):
+    facts = facts_of(repo, objects)
+    assert [entry.name for entry in facts.children("src")] == ["b.py", "deep", os.fsdecode(b"\xff.py")]
+    assert [entry.name for entry in facts.children("")] == ["link", "src", "sub"]
+    assert facts.children("src/b.py") == ()
+    assert facts.entry(os.fsdecode(b"src/\xff.py")) is not None
+
+
+def test_blobs_are_read_and_absent_ones_are_none(repo, objects):
+    facts = facts_of(repo, objects)
+    assert facts.blob(facts.entry("src/b.py").oid) == b"b = 1\n"
+    assert facts.blob("1" * 40) is None
+
+
+def test_a_tree_is_read_once_however_many_commits_have_it(repo, objects):
+    cache = TreeCache(objects)
+    first = facts_of(repo, objects, cache=cache)
+    for _ in range(3):
+        first.entry("src/deep/a.py")
+        first.children("src/deep")
+    assert objects.trees_read == 3
+    repo.commit({"new": "1"})
+    facts_of(repo, objects, cache=cache).entry("src/deep/a.py")
+    assert objects.trees_read == 4
+
+
+def test_a_tree_that_this_clone_lacks_is_an_error_and_not_an_absence(objects):
+    with pytest.raises(StoreError) as caught:
+        CommitFacts(objects, TreeId("2" * 40)).entry("src")
+    assert caught.value.code == "object-missing"
