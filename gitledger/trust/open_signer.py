@@ -1,0 +1,125 @@
+"""From the chosen key to a signer: in process where the private half can be read, else through ssh-keygen."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+from gitledger.errors import DecodeError, TrustError
+from gitledger.trust.certificates import parse_key_line
+from gitledger.trust.find_key import KeyChoice
+from gitledger.trust.keygen import Keygen, KeygenSigner
+from gitledger.trust.keys import PublicKey
+from gitledger.trust.private_keys import (
+    MAX_KEY_FILE_BYTES,
+    Passphrase,
+    PrivateKey,
+    is_private_key_text,
+    load_private_key,
+    peek_private_key,
+)
+from gitledger.trust.signer import FileSigner, Signer
+
+__all__ = ["open_signer"]
+
+
+def open_signer(
+    choice: KeyChoice,
+    *,
+    environ: Mapping[str, str],
+    passphrase: Passphrase | None = None,
+    program: str = "ssh-keygen",
+) -> Signer:
+    """Return the signer of a chosen key.
+
+    A locked key signs through the agent where the agent holds it; else `passphrase` is asked, once for all that
+    this signer will sign. `program` is git's `gpg.ssh.program`. Raises `TrustError` naming what to set or type.
+    """
+    keygen = Keygen(environ=environ, program=program)
+    if choice.private_text is not None:
+        return FileSigner(
+            load_private_key(choice.private_text.encode(), where=choice.origin, passphrase=passphrase)
+        )
+    if choice.public_line is not None:
+        key = _public(choice.public_line, choice.origin)
+        return KeygenSigner(key, keygen, line=choice.public_line, backend="agent")
+    assert choice.path is not None  # noqa: S101 - KeyChoice has exactly one of the three
+    return _open_path(choice.path.absolute(), keygen, passphrase)
+
+
+def _open_path(path: Path, keygen: Keygen, passphrase: Passphrase | None) -> Signer:
+    text = _read(path).decode("utf-8", "replace")
+    if is_private_key_text(text):
+        return _open_private(path, keygen, passphrase, certified=None)
+    key = _public(text, str(path))
+    private = path.with_name(path.name.removesuffix(".pub").removesuffix("-cert"))
+    if private == path or not private.is_file() or keygen.agent_holds(key):
+        return KeygenSigner(key, keygen, path=path, backend="agent")
+    return _open_private(private, keygen, passphrase, certified=key)
+
+
+def _open_private(
+    path: Path, keygen: Keygen, passphrase: Passphrase | None, *, certified: PublicKey | None
+) -> Signer:
+    _check_mode(path)
+    data = _read(path)
+    try:
+        peek = peek_private_key(data)
+    except DecodeError as error:
+        raise TrustError("key-refused", f"{path}: {error.message}", error.hint) from error
+    if peek and peek.public.is_fido:
+        return KeygenSigner(certified or peek.public, keygen, path=path, backend="ssh-keygen")
+    if peek and peek.is_encrypted and keygen.agent_holds(peek.public):
+        public = certified or peek.public
+        return KeygenSigner(public, keygen, line=_line(public), backend="agent")
+    private = load_private_key(data, where=str(path), passphrase=passphrase)
+    _check_pair(private, certified, path)
+    return FileSigner(private, certified=certified)
+
+
+def _line(key: PublicKey) -> str:
+    return key.certificate.line if key.certificate else key.line
+
+
+def _check_pair(private: PrivateKey, public: PublicKey | None, path: Path) -> None:
+    if public and public.blob != private.public.blob:
+        raise TrustError(
+            "key-refused",
+            f"{path} and its public file hold different keys",
+            f"ssh-keygen -y -f {path} > {path}.pub",
+        )
+
+
+def _public(text: str, where: str) -> PublicKey:
+    try:
+        return parse_key_line(text.strip())
+    except DecodeError as error:
+        code = "key-refused" if error.code == "weak-key" else "key-unreadable"
+        raise TrustError(code, f"{where}: {error.message}", "see what it holds with `ssh-keygen -l -f`") from error
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_KEY_FILE_BYTES + 1)
+    except OSError as error:
+        raise TrustError(
+            "key-unreadable",
+            f"the signing key {path} can't be read: {error.strerror}",
+            "git config gitledger.signingKey PATH",
+        ) from error
+    if len(data) > MAX_KEY_FILE_BYTES:
+        raise TrustError(
+            "key-unreadable", f"{path} is no key file: too large", "git config gitledger.signingKey PATH"
+        )
+    return data
+
+
+def _check_mode(path: Path) -> None:
+    """Refuse a key that others can read, as ssh does (authfile.c, sshkey_perm_ok): own files alone are judged."""
+    status = path.stat()
+    if status.st_uid == os.getuid() and stat.S_IMODE(status.st_mode) & 0o077:
+        mode = stat.S_IMODE(status.st_mode)
+        raise TrustError("key-permissions", f"{path} can be read by others (mode {mode:04o})", f"chmod 600 {path}")
