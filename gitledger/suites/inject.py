@@ -1,0 +1,47 @@
+"""The child's environment: where its journal goes, the plugin's copy, and nothing that can sign."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+__all__ = ["INJECTED_MODULE", "WITHHELD", "child_environment"]
+
+INJECTED_MODULE = "_gitledger_journal"
+"""The name under which a child loads its copy of the plugin; no distribution's module has it."""
+
+WITHHELD = ("GITLEDGER_SIGNING_KEY", "SSH_ASKPASS", "SSH_ASKPASS_REQUIRE", "GIT_ASKPASS")
+"""Variables that hold a key or ask for one. The agent's socket is withheld too, unless asked for."""
+_AGENT = ("SSH_AUTH_SOCK", "SSH_AGENT_PID")
+
+
+def child_environment(
+    base: Mapping[str, str], *, journal: Path, nonce: str, folder: Path, pass_agent: bool = False
+) -> dict[str, str]:
+    """Return the environment in which the first pytest run of a child writes `journal`.
+
+    `folder` must be fresh and outside the tree: the plugin's copy is written into it. It loads as well where
+    plugins don't load by themselves (`PYTEST_DISABLE_PLUGIN_AUTOLOAD`), and takes itself out of the environment
+    that tests see. Key variables are withheld, the agent's socket unless `pass_agent`. Raises `OSError`.
+    """
+    source = Path(__file__).with_name("plugin.py").read_bytes()
+    (folder / f"{INJECTED_MODULE}.py").write_bytes(source)
+    env = without_keys(base, pass_agent=pass_agent)
+    env["GITLEDGER_JOURNAL"] = str(journal)
+    env["GITLEDGER_NONCE"] = nonce
+    env["GITLEDGER_PLUGIN"] = INJECTED_MODULE
+    env["GITLEDGER_RECORDING"] = "1"
+    env["PYTHONPATH"] = _joined(os.pathsep, str(folder), env.get("PYTHONPATH", ""))
+    env["PYTEST_PLUGINS"] = _joined(",", env.get("PYTEST_PLUGINS", ""), INJECTED_MODULE)
+    return env
+
+
+def without_keys(base: Mapping[str, str], *, pass_agent: bool = False) -> dict[str, str]:
+    """Return `base` without what could sign or ask for a passphrase."""
+    withheld = WITHHELD if pass_agent else (*WITHHELD, *_AGENT)
+    return {name: value for name, value in base.items() if name not in withheld}
+
+
+def _joined(separator: str, *parts: str) -> str:
+    return separator.join(part for part in parts if part)

@@ -1,0 +1,460 @@
+"""The witness inside pytest: writes a journal of what happened, and hands `pytest --ledger` over to `record`.
+
+PYTEST_DONT_REWRITE. This one file is copied into environments that have no git-ledger, so it needs nothing but
+the standard library and pytest (Python 3.8, pytest 7.0 and later), and it holds no key: the journal is
+unsigned, `record` signs. Without `GITLEDGER_JOURNAL` in the environment and without `--ledger` it does nothing.
+
+The journal is JSON Lines in ASCII, each line one event, an array whose first item names it. The reader
+(`journal.py`) lists the events. Lines are appended with one `write` each, so a crash leaves what had finished.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+JOURNAL_VARIABLE = "GITLEDGER_JOURNAL"
+NONCE_VARIABLE = "GITLEDGER_NONCE"
+PLUGIN_VARIABLE = "GITLEDGER_PLUGIN"
+RECORDING_VARIABLE = "GITLEDGER_RECORDING"
+"""Stays in the environment of everything below `record`: whoever sees it doesn't hand over a second time."""
+JOURNAL_VERSION = 1
+CHUNK_CHARACTERS = 128 << 10
+MAX_ARGUMENT_CHARACTERS = 32 << 10
+_WORKER_KEY = "gitledger"
+_NARROWING = (
+    "keyword",
+    "markexpr",
+    "deselect",
+    "ignore",
+    "ignore_glob",
+    "lf",
+    "stepwise",
+    "maxfail",
+    "collectonly",
+    "setuponly",
+)
+
+_claim: tuple[Any, str, str] | None = None
+_recorder: _Recorder | None = None
+
+
+def _take(pluginmanager: Any) -> None:
+    """Bind the journal to this one pytest run.
+
+    The variables leave the environment, so no child inherits them, and no nested run in this process can be
+    taken for the run that `record` started.
+    """
+    global _claim
+    path = os.environ.pop(JOURNAL_VARIABLE, None)
+    nonce = os.environ.pop(NONCE_VARIABLE, None)
+    if path and nonce:
+        _claim = (pluginmanager, path, nonce)
+
+
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    """Claim the journal for the run whose plugins load now, and offer `--ledger`."""
+    # Where record's own copy of this file is on its way, an installed (perhaps older) one leaves it the journal.
+    if os.environ.get(PLUGIN_VARIABLE, __name__) == __name__:
+        _take(pluginmanager)
+    group = parser.getgroup("gitledger", "git ledger")
+    try:
+        group.addoption("--ledger", action="store_true", default=False, help="record this run in the git ledger")
+        group.addoption("--ledger-shard", metavar="NAME", default=None, help="the shard that this run is")
+        group.addoption("--ledger-variant", metavar="NAME", default=None, help="the variant of that shard")
+    except ValueError:
+        pass  # the other copy of this file (installed, or injected) was here first
+
+
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None, None, None]:
+    """Hand `--ledger` over before anything of the run has begun."""
+    # A wrapper that comes first runs before output is captured, and before any conftest.
+    _take(early_config.pluginmanager)
+    if early_config.known_args_namespace.ledger:
+        _hand_over(early_config)
+    yield
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Journal the one run that claimed it; nothing is registered in any other."""
+    global _recorder
+    if _WORKER_KEY in getattr(config, "workerinput", {}):
+        _withdraw()
+        config.pluginmanager.register(_Worker(config), "gitledger-worker")
+    elif _claim is not None and _claim[0] is config.pluginmanager:
+        _recorder = _Recorder(config, _claim[1], _claim[2])
+        config.pluginmanager.register(_recorder, "gitledger-recorder")
+    elif _recorder is not None and _recorder.finished:
+        config.pluginmanager.register(_Again(_recorder), "gitledger-again")
+
+
+def _withdraw() -> None:
+    """Take the injected copy out of the environment, so that pytest runs started by tests don't load it."""
+    os.environ.pop(PLUGIN_VARIABLE, None)
+    _without("PYTEST_PLUGINS", ",", __name__)
+    _without("PYTHONPATH", os.pathsep, os.path.dirname(__file__))  # noqa: PTH120
+
+
+def _without(variable: str, separator: str, part: str) -> None:
+    value = os.environ.get(variable)
+    if value is None:
+        return
+    parts = value.split(separator)
+    if part in parts:
+        parts.remove(part)
+        if parts:
+            os.environ[variable] = separator.join(parts)
+        else:
+            del os.environ[variable]
+
+
+class _Appender:
+    """Appends to the journal whatever the tests do to this process.
+
+    Everything it calls is bound when the session starts: tests replace `os.write`, the clock and whole file
+    systems. A fork writes nothing. A closed or reused descriptor is opened anew, but only onto the same file.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._open, self._write, self._fstat, self._getpid = os.open, os.write, os.fstat, os.getpid
+        self._error = OSError
+        self._flags = os.O_WRONLY | os.O_APPEND
+        self._pid = os.getpid()
+        self._broken = False
+        try:
+            self._fd = os.open(path, self._flags | os.O_CREAT, 0o600)
+            stat = os.fstat(self._fd)
+            self._file = (stat.st_dev, stat.st_ino)
+        except OSError:
+            self._broken = True
+
+    def append(self, text: str) -> None:
+        """Write whole lines; after a fault nothing more, so that the reader finds a journal that breaks off."""
+        if self._broken or self._getpid() != self._pid:
+            return
+        data = text.encode("ascii")
+        try:
+            try:
+                stat = self._fstat(self._fd)
+                same = (stat.st_dev, stat.st_ino) == self._file
+            except self._error:
+                same = False
+            if not same:
+                self._reopen()
+            while data:
+                data = data[self._write(self._fd, data) :]
+        except self._error:
+            self._broken = True
+
+    def _reopen(self) -> None:
+        fd = self._open(self._path, self._flags)
+        stat = self._fstat(fd)
+        if (stat.st_dev, stat.st_ino) != self._file:
+            raise self._error("the journal was replaced")
+        self._fd = fd
+
+
+class _Recorder:
+    """Journals one session: the only process of a run, or the controller of xdist workers."""
+
+    def __init__(self, config: pytest.Config, path: str, nonce: str) -> None:
+        self.config = config
+        self.finished = False
+        self._nonce = nonce
+        self._refs: dict[str, str] = {}
+        self._quote = json.dumps
+        self._before: list[pytest.Item] | None = None
+        self._worker_ids: list[str] | None = None
+        self._worker_rest: str | None = None
+        self._held = ""
+        self._appender = _Appender(os.path.abspath(path))  # noqa: PTH100
+
+    def _event(self, *items: Any) -> None:
+        self._appender.append(self._held + json.dumps(items) + "\n")
+        self._held = ""
+
+    # -- the session
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self) -> None:
+        self._event("journal", JOURNAL_VERSION, self._nonce, _session_facts(self.config))
+        if not self.config.pluginmanager.hasplugin("dsession"):
+            _withdraw()  # xdist workers still have to find the injected copy, and withdraw it themselves
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, None, None]:
+        yield
+        self._event("finish", int(getattr(session, "exitstatus", -1)))
+        self.finished = True
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_internalerror(self) -> None:
+        self._event("internal-error")
+
+    def again(self) -> None:
+        """Note that this process started another session after this one: the journal knows nothing of it."""
+        self._event("again")
+
+    # -- the collection
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Generator[None, None, None]:
+        self._before = list(items)
+        yield
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        items = session.items
+        everything = _everything(self._before, items)
+        self._table([item.nodeid for item in everything])
+        if everything == items:
+            self._event("selected", None)
+        else:
+            place = {id(item): index for index, item in enumerate(everything)}
+            chosen = [place[id(item)] for item in items]
+            for start in range(0, len(chosen), 10_000):
+                self._event("selected", chosen[start : start + 10_000])
+        self._event("collected", len(items))
+        self._event("full", len(everything))
+        self._before = None
+
+    def _table(self, ids: list[str]) -> None:
+        chunk: list[str] = []
+        size = 0
+        first = len(self._refs)
+        for index, nodeid in enumerate(ids, first):
+            quoted = json.dumps(nodeid)
+            self._refs[nodeid] = str(index)
+            chunk.append(quoted)
+            size += len(quoted)
+            if size > CHUNK_CHARACTERS:
+                self._appender.append('["ids",[' + ",".join(chunk) + "]]\n")
+                chunk, size = [], 0
+        if chunk:
+            self._appender.append('["ids",[' + ",".join(chunk) + "]]\n")
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.outcome != "passed":
+            self._event("collect", str(report.outcome), report.nodeid)
+
+    # -- xdist: the workers collect, the controller alone writes
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_setupnodes(self, specs: Any) -> None:
+        self._event("workers", len(specs))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        node.workerinput[_WORKER_KEY] = JOURNAL_VERSION
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node: Any, ids: Any) -> None:
+        found = [str(nodeid) for nodeid in ids]
+        if self._worker_ids is None:
+            self._worker_ids = found
+            self._table(found)
+            self._event("selected", None)
+            self._event("collected", len(found))
+        self._event("worker", str(node.gateway.id), found == self._worker_ids)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any, error: Any) -> None:
+        name = str(node.gateway.id)
+        if error:
+            self._event("down", name)
+        text = (getattr(node, "workeroutput", None) or {}).get(_WORKER_KEY)
+        if not isinstance(text, str) or self._worker_ids is None:
+            return
+        if self._worker_rest is None:
+            self._worker_rest = text
+            rest = [str(nodeid) for nodeid in json.loads(text)]
+            self._table(rest)
+            self._event("full", len(self._worker_ids) + len(rest))
+        elif text != self._worker_rest:
+            self._event("worker", name, False)
+
+    # -- the tests
+
+    def _ref(self, nodeid: str) -> str:
+        ref = self._refs.get(nodeid)
+        return self._quote(nodeid) if ref is None else ref
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self._appender.append(self._held + '["s",' + self._ref(nodeid) + "]\n")
+        self._held = ""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        when, outcome = report.when, report.outcome
+        duration: Any = report.duration
+        # A test may freeze or turn back the clock; what pytest measured then is no duration.
+        elapsed = int(duration * 1e9) if isinstance(duration, (int, float)) and 0 <= duration < 1e8 else 0
+        flags = "x" if hasattr(report, "wasxfail") else ""
+        if type(report) is not pytest.TestReport and type(report).__name__.lower() == "subtestreport":
+            flags += "s"
+        line = '["r",%s,%s,%s,%d,"%s"]\n' % (  # noqa: UP031 - the fast one, once per phase
+            self._ref(report.nodeid),
+            _WORDS.get(when) or self._quote(str(when)),
+            _WORDS.get(outcome) or self._quote(str(outcome)),
+            elapsed,
+            flags,
+        )
+        if when == "setup" and outcome == "passed":
+            self._held += line  # nothing can have ended by it; it travels with the next line
+        else:
+            self._appender.append(self._held + line)
+            self._held = ""
+
+
+_WORDS: dict[str | None, str] = {
+    word: json.dumps(word) for word in ("setup", "call", "teardown", "passed", "failed", "skipped", "rerun")
+}
+
+
+class _Worker:
+    """In an xdist worker: tells the controller which tests were deselected. Writes nothing itself."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config: Any = config
+        self._before: list[pytest.Item] | None = None
+        self._rest = "[]"
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Generator[None, None, None]:
+        self._before = list(items)
+        yield
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        kept = {id(item) for item in session.items}
+        everything = _everything(self._before, session.items)
+        self._rest = json.dumps([item.nodeid for item in everything if id(item) not in kept])
+        self._before = None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self) -> None:
+        self._config.workeroutput[_WORKER_KEY] = self._rest
+
+
+class _Again:
+    """Watches a run that this process starts after the recorded one."""
+
+    def __init__(self, recorder: _Recorder) -> None:
+        self._recorder = recorder
+
+    def pytest_sessionstart(self) -> None:
+        self._recorder.again()
+
+
+def _everything(before: list[pytest.Item] | None, items: list[pytest.Item]) -> list[pytest.Item]:
+    """Return what was collected before any plugin chose among it, and what plugins added."""
+    if before is None:
+        return list(items)
+    known = {id(item) for item in before}
+    return before + [item for item in items if id(item) not in known]
+
+
+def _session_facts(config: pytest.Config) -> dict[str, Any]:
+    option = config.option
+    args = [str(arg) for arg in config.invocation_params.args]
+    fits = sum(map(len, args)) <= MAX_ARGUMENT_CHARACTERS
+    return {
+        "args": args if fits else None,
+        "coverage": _version("coverage"),
+        "dist": str(getattr(option, "dist", "no")),
+        "inifile": os.path.realpath(config.inipath) if config.inipath else None,
+        "narrowed": [name for name in _NARROWING if getattr(option, name, None)],
+        "pytest": pytest.__version__,
+        "pytest-cov": _version("pytest_cov", "pytest-cov"),
+        "python": ".".join(map(str, sys.version_info[:3])),
+        "rootdir": os.path.realpath(config.rootpath),
+        "xdist": _version("xdist", "pytest-xdist"),
+    }
+
+
+def _version(module: str, distribution: str = "") -> str | None:
+    loaded = getattr(sys.modules.get(module), "__version__", None)
+    if isinstance(loaded, str):
+        return loaded
+    from importlib import metadata
+
+    try:
+        return metadata.version(distribution or module)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+# -- `pytest --ledger`
+
+
+def _hand_over(config: pytest.Config) -> None:
+    """Become `git-ledger record -- <this command without its --ledger options>`, or return where that is none.
+
+    None it is under a journal, below `record`, in an xdist worker, and for `--help` and `--version`.
+    """
+    known = config.known_args_namespace
+    if _claim is not None or RECORDING_VARIABLE in os.environ or "PYTEST_XDIST_WORKER" in os.environ:
+        return
+    if known.help or known.version:
+        return
+    if not known.ledger_shard:
+        raise pytest.UsageError("--ledger needs --ledger-shard NAME: the shard that this run is")
+    tool = _find_tool()
+    variant = ["--variant", known.ledger_variant] if known.ledger_variant else []
+    command = _program() + _without_ledger(config.invocation_params.args)
+    _become(tool, ["git-ledger", "record", "--shard", known.ledger_shard, *variant, "--", *command])
+
+
+def _become(tool: str, argv: list[str]) -> NoReturn:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execv(tool, argv)  # noqa: S606 - becoming another program is the point
+
+
+def _find_tool() -> str:
+    """Return the path of `git-ledger`: beside this interpreter, else on the path."""
+    import shutil
+
+    beside = os.path.join(os.path.dirname(sys.executable), "git-ledger")  # noqa: PTH118, PTH120
+    tool = shutil.which(beside) or shutil.which("git-ledger")
+    if tool is None:
+        raise pytest.UsageError("--ledger needs the command git-ledger, which is not installed here")
+    return tool
+
+
+def _program() -> list[str]:
+    """Return how pytest was started, in the words that a configuration would use where they mean the same."""
+    import shutil
+
+    def spelled(path: str, word: str) -> str:
+        found = shutil.which(word)
+        return word if found and os.path.realpath(found) == os.path.realpath(path) else path
+
+    name = os.path.basename(sys.argv[0])  # noqa: PTH119
+    if name in ("pytest", "py.test"):
+        return [spelled(sys.argv[0], name)]
+    return [spelled(sys.executable, "python"), "-m", "pytest"]
+
+
+def _without_ledger(args: Any) -> list[str]:
+    kept: list[str] = []
+    rest = [str(arg) for arg in args]
+    while rest:
+        arg = rest.pop(0)
+        if arg == "--":
+            return [*kept, arg, *rest]
+        if arg in ("--ledger-shard", "--ledger-variant"):
+            del rest[:1]
+        elif arg != "--ledger" and not arg.startswith(("--ledger-shard=", "--ledger-variant=")):
+            kept.append(arg)
+    return kept
