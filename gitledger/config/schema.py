@@ -12,6 +12,7 @@ from typing import Literal
 
 from gitledger.errors import ConfigError
 from gitledger.records.ids import KeyFingerprint, ShardKey
+from gitledger.records.receipt import Split
 
 __all__ = [
     "CONFIG_PATH",
@@ -36,18 +37,6 @@ CONFIG_PATH = ".gitledger/config.yaml"
 DURATIONS_PATH = ".gitledger/durations.json"
 MAX_CARRIED_AGE_DAYS = 30
 """What `carried_max_age_days: null` allows at most (DESIGN section 11)."""
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Split:
-    """Part `index` of `total` of one collection; the first is 1."""
-
-    index: int
-    total: int
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.index <= self.total:
-            raise ValueError(f"part {self.index} of {self.total}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +75,7 @@ class ShardConfig:
                 continue
             for index in range(1, self.split + 1):
                 key = ShardKey(f"{self.name}-{index}-of-{self.split}", variant)
-                yield key, Split(index, self.split)
+                yield key, Split(index=index, total=self.split)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,206 @@
+"""The test configuration chain: what pytest reads besides the declared paths (DESIGN section 5).
+
+In every folder from the root down to the declared paths and the path arguments of the command: the files that
+pytest takes its configuration from, and `conftest.py`, each absent or bound by its blob. So a `conftest.py` that
+appears above a shard, is weakened or vanishes, changes the manifest.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import shlex
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from gitledger.config.command import pytest_arguments
+from gitledger.errors import ManifestError
+from gitledger.manifest.entry import Entry, join_path, parent_folders
+from gitledger.manifest.facts import TreeFacts
+from gitledger.manifest.scope import refuse_detour
+from gitledger.records.decode import shown
+from gitledger.records.tree import MODE_SYMLINK, TreeEntry
+
+__all__ = ["CHAIN_FILES", "configuration_chain"]
+
+CHAIN_FILES = (
+    "pytest.toml",
+    ".pytest.toml",
+    "pytest.ini",
+    ".pytest.ini",
+    "pyproject.toml",
+    "tox.ini",
+    "setup.cfg",
+    "conftest.py",
+)
+_ADDOPTS = "PYTEST_ADDOPTS="
+_CONFIG_OPTIONS = ("-c", "--config-file")
+MAX_LINKS = 16
+"""Symlinks followed from one chain file; git's own trees rarely hold two in a row."""
+MAX_ARGUMENT_FILES = 16
+"""`@FILE` arguments that name each other."""
+
+
+def configuration_chain(
+    command: Sequence[str] | None, folders: Iterable[str], facts: TreeFacts, *, bound: Collection[str]
+) -> tuple[Entry, ...]:
+    """Return the chain's lines for the declared `folders` and the path arguments of `command`.
+
+    `bound` are files that the manifest holds otherwise (`extra_paths`). Raises `ManifestError`: `path-outside`
+    and `chain-unbound` for configuration that no commit holds, `symlinked-component`.
+    """
+    arguments = _Arguments(facts)
+    if command is not None:
+        arguments.read(command)
+    asked = {""}
+    for folder in (*folders, *arguments.folders):
+        asked.update((*parent_folders(folder), folder))
+    entries: dict[str, Entry] = {}
+    for folder in asked:
+        for name in CHAIN_FILES:
+            _bind(join_path(folder, name), facts, entries)
+    for alternatives in arguments.files:
+        _bind_named(alternatives, facts, entries, bound)
+    return tuple(entries.values())
+
+
+def _bind(path: str, facts: TreeFacts, entries: dict[str, Entry]) -> None:
+    """Bind a file, absent or present; where it is a symlink, what it points to as well."""
+    for _ in range(MAX_LINKS):
+        found = facts.entry(path)
+        entries[path] = Entry.of(path, found) if found else Entry.absent(path)
+        if found is None or found.mode != MODE_SYMLINK:
+            return
+        path = _link_target(path, found, facts)
+    raise ManifestError(
+        "chain-unbound", f"{shown(path)}: a chain of more than {MAX_LINKS} symlinks", "make it a regular file"
+    )
+
+
+def _link_target(path: str, link: TreeEntry, facts: TreeFacts) -> str:
+    """Return the path in the tree that a symlinked chain file points to; it must be one that is tracked."""
+    target = (facts.blob(link.oid) or b"").decode("utf-8", "surrogateescape")
+    resolved = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
+    if _leaves(resolved) or facts.entry(resolved) is None:
+        raise ManifestError(
+            "chain-unbound",
+            f"{shown(path)} is a symlink to {shown(target)}, which the tree does not hold",
+            "make it a regular file, or point it to a tracked one",
+        )
+    return resolved
+
+
+def _bind_named(
+    alternatives: Sequence[str], facts: TreeFacts, entries: dict[str, Entry], bound: Collection[str]
+) -> None:
+    """Bind a file that the command names; one per folder that the command may run in, at least one of them."""
+    present = [path for path in alternatives if facts.entry(path) is not None]
+    for path in present:
+        _bind(path, facts, entries)
+    if not present and not any(path in bound for path in alternatives):
+        raise ManifestError(
+            "chain-unbound",
+            f"{shown(alternatives[0])}: the command names it, and neither the tree nor extra_paths hold it",
+            "commit it, or list it under extra_paths",
+        )
+
+
+@dataclass(slots=True)
+class _Arguments:
+    """What a command names: `folders` of its path arguments, and `files` of configuration and arguments."""
+
+    facts: TreeFacts
+    folders: set[str] = field(default_factory=set)
+    files: list[tuple[str, ...]] = field(default_factory=list)
+
+    def read(self, command: Sequence[str]) -> None:
+        after = pytest_arguments(command)
+        prefix = command if after is None else command[: len(command) - len(after)]
+        # `env -C sub pytest`, `uv run --directory sub pytest`: paths may be meant from there.
+        bases = ["", *(path for word in prefix for path in self._existing(_value(word), [""], folder=True))]
+        self.folders.update(bases)
+        addopts = [word.removeprefix(_ADDOPTS) for word in prefix if word.startswith(_ADDOPTS)]
+        try:
+            options = [option for text in addopts for option in shlex.split(text)]
+        except ValueError as error:
+            raise ManifestError(
+                "chain-unbound", f"PYTEST_ADDOPTS in the command: {error}", "mend its quotes"
+            ) from error
+        self._take([*options, *after] if after is not None else list(command[1:]), bases, pytest=after is not None)
+
+    def _take(self, words: list[str], bases: Sequence[str], *, pytest: bool) -> None:
+        read_files = 0
+        while words:
+            word = words.pop(0)
+            if pytest and word.startswith("@") and len(word) > 1:
+                read_files += 1
+                words = [*self._argument_file(word[1:], bases, read_files), *words]
+            elif pytest and (config := _config_file(word, words)) is not None:
+                self.files.append(tuple(_inside(config, base) for base in bases))
+            else:
+                for path in self._existing(_value(word).split("::")[0], bases):
+                    self.folders.add(path)
+
+    def _argument_file(self, name: str, bases: Sequence[str], count: int) -> list[str]:
+        """Bind `@FILE` and return its lines, each an argument (pytest 8.2)."""
+        paths = tuple(_inside(name, base) for base in bases)
+        self.files.append(paths)
+        found = next((entry for path in paths if (entry := self.facts.entry(path)) is not None), None)
+        if found is None or count > MAX_ARGUMENT_FILES:
+            raise ManifestError(
+                "chain-unbound", f"arguments from {shown('@' + name)} can't be read", "commit that file"
+            )
+        return (self.facts.blob(found.oid) or b"").decode("utf-8", "surrogateescape").splitlines()
+
+    def _existing(self, text: str, bases: Sequence[str], *, folder: bool = False) -> Iterator[str]:
+        """Yield the folders that `text`, taken as a path from each base, is or lies in."""
+        for base in bases:
+            path = posixpath.normpath(posixpath.join(base, text)) if text else ""
+            if not path or _leaves(path) or "\0" in path:
+                continue
+            if path == ".":
+                yield ""
+                continue
+            self._refuse_links(path)
+            entry = self.facts.entry(path)
+            if entry is not None and (entry.kind == "tree" or not folder):
+                yield path if entry.kind == "tree" else posixpath.dirname(path)
+
+    def _refuse_links(self, path: str) -> None:
+        """Raise where a path argument leads through a symlink: pytest reads the chain of where it points to."""
+        for above in (*parent_folders(path)[1:], path):
+            entry = self.facts.entry(above)
+            if entry is None:
+                return
+            if above != path or entry.mode == MODE_SYMLINK:
+                refuse_detour(above, entry)
+
+
+def _value(word: str) -> str:
+    """Return the VALUE of `--option=VALUE`, nothing for other options, else the word."""
+    if not word.startswith("-"):
+        return word
+    return word.partition("=")[2]
+
+
+def _config_file(word: str, rest: list[str]) -> str | None:
+    """Return the file that a configuration option at `word` names; a value of its own is taken off `rest`."""
+    for option in _CONFIG_OPTIONS:
+        if word == option:
+            return rest.pop(0) if rest else None
+    if word.startswith("--config-file="):
+        return word.partition("=")[2]
+    return word[2:].removeprefix("=") if word.startswith("-c") and not word.startswith("--") else None
+
+
+def _inside(name: str, base: str) -> str:
+    """Return the path of a file that must lie in the repository; raises `ManifestError` (`path-outside`)."""
+    path = posixpath.normpath(posixpath.join(base, name))
+    if _leaves(path):
+        raise ManifestError(
+            "path-outside", f"{shown(name)}: the command names a file outside the repository", "commit that file"
+        )
+    return path
+
+
+def _leaves(normal_path: str) -> bool:
+    return normal_path.startswith(("/", "../")) or normal_path == ".."

@@ -1,0 +1,76 @@
+"""Which files explain that two manifests of one definition differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gitledger.manifest.entry import ROOT, Entry, join_path
+from gitledger.manifest.facts import TreeFacts
+from gitledger.manifest.pattern import path_bytes
+from gitledger.manifest.resolve import Manifest
+from gitledger.records.tree import TreeEntry
+
+__all__ = ["changed_paths"]
+
+
+def changed_paths(
+    old: Manifest, new: Manifest, old_facts: TreeFacts, new_facts: TreeFacts, *, limit: int
+) -> tuple[str, ...]:
+    """Return at most `limit` paths of files that changed, came or went, sorted; only trees that differ are read.
+
+    Extra inputs are compared where both manifests hold them. A folder that came or went is its files.
+    """
+    found: set[str] = set()
+    for path in _changes(old, new, old_facts, new_facts):
+        if len(found) >= limit:
+            break
+        found.add(path)
+    return tuple(sorted(found, key=path_bytes))
+
+
+def _changes(old: Manifest, new: Manifest, old_facts: TreeFacts, new_facts: TreeFacts) -> Iterator[str]:
+    before, after = _by_path(old), _by_path(new)
+    for path in sorted({*before, *after}, key=path_bytes):
+        left, right = before.get(path), after.get(path)
+        if left != right:
+            at = "" if path == ROOT else path
+            yield from _descend(at, _found(left), _found(right), old_facts, new_facts)
+    extra_before = {claim.path: claim for claim in old.extra or ()}
+    extra_after = {claim.path: claim for claim in new.extra or ()}
+    if old.extra is not None and new.extra is not None:
+        for path in sorted({*extra_before, *extra_after}):
+            if extra_before.get(path) != extra_after.get(path):
+                yield path
+
+
+def _by_path(manifest: Manifest) -> dict[str, Entry]:
+    return {entry.path: entry for entry in manifest.entries}
+
+
+def _found(entry: Entry | None) -> TreeEntry | None:
+    if entry is None or entry.kind == "absent":
+        return None
+    return TreeEntry(entry.mode, entry.path.rpartition("/")[2], entry.id)
+
+
+def _descend(
+    path: str, left: TreeEntry | None, right: TreeEntry | None, old_facts: TreeFacts, new_facts: TreeFacts
+) -> Iterator[str]:
+    pending = [(path, left, right)]
+    while pending:
+        path, left, right = pending.pop()
+        if left == right:
+            continue
+        kinds = [entry.kind for entry in (left, right) if entry]
+        if any(kind != "tree" for kind in kinds):
+            yield path
+        before = _children(path, left, old_facts)
+        after = _children(path, right, new_facts)
+        names = sorted({*before, *after}, key=path_bytes, reverse=True)
+        pending.extend((join_path(path, name), before.get(name), after.get(name)) for name in names)
+
+
+def _children(path: str, entry: TreeEntry | None, facts: TreeFacts) -> dict[str, TreeEntry]:
+    if entry is None or entry.kind != "tree":
+        return {}
+    return {child.name: child for child in facts.children(path)}

@@ -1,0 +1,91 @@
+"""A definition and a tree to a manifest, and its digest (DESIGN section 5).
+
+The digest is SHA-256 over the definition's canonical form, a NUL, and the lines `mode kind id TAB path NUL` in
+byte order. Lines are unique; declared paths that overlap (`src`, `src/a`) each keep theirs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from gitledger.config.schema import DURATIONS_PATH
+from gitledger.errors import ManifestError
+from gitledger.manifest.chain import configuration_chain
+from gitledger.manifest.definition import Definition
+from gitledger.manifest.entry import ROOT, Entry, parent_folders
+from gitledger.manifest.extra import extra_lines, resolve_extra
+from gitledger.manifest.facts import ExtraFacts, TreeFacts
+from gitledger.manifest.scope import resolve_scope
+from gitledger.records.ids import Digest
+from gitledger.records.receipt import ExtraClaim
+
+__all__ = ["Manifest", "digest_of", "resolve"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What a shard stands on at one commit; `entries` in byte order of their lines.
+
+    `extra` is None where the definition asks for extra inputs and nobody looked: then only a receipt's own claim
+    of them gives a digest (`digest_with`).
+    """
+
+    definition: Definition
+    entries: tuple[Entry, ...]
+    extra: tuple[ExtraClaim, ...] | None
+
+    @property
+    def digest(self) -> Digest:
+        """The digest; raises `ManifestError` (`extra-unavailable`) where extra inputs were not looked at."""
+        if self.extra is None:
+            raise ManifestError(
+                "extra-unavailable",
+                f"shard {self.definition.key} has extra inputs, which no commit holds",
+                "record the shard where they are",
+            )
+        return self.digest_with(self.extra)
+
+    def digest_with(self, extra: Sequence[ExtraClaim]) -> Digest:
+        """Return the digest with the extra inputs that a receipt claims; raises as `digest_of` does."""
+        return digest_of(self.definition, self.entries, extra)
+
+    def covers(self, path: str) -> bool:
+        """Tell whether the file at `path` (from the root) is one of the inputs, or lies in a folder that is."""
+        inputs = {entry.path: entry.kind for entry in self.entries if entry.kind != "absent"}
+        if path in inputs or any(claim.path == path for claim in self.extra or ()):
+            return True
+        above = [ROOT, *parent_folders(path)[1:]]
+        return any(inputs.get(folder) in ("tree", "commit") for folder in above)
+
+
+def digest_of(definition: Definition, entries: Iterable[Entry], extra: Sequence[ExtraClaim]) -> Digest:
+    """Return the digest of a manifest.
+
+    Raises `ManifestError` (`extra-mismatch`) where `extra` is not what the definition's patterns ask for.
+    """
+    lines = {entry.line() for entry in (*entries, *extra_lines(definition.extra_paths, extra))}
+    digest = hashlib.sha256(definition.canonical + b"\0")
+    digest.update(b"".join(sorted(lines)))
+    return Digest(digest.hexdigest())
+
+
+def resolve(definition: Definition, facts: TreeFacts, extra: ExtraFacts | None) -> Manifest:
+    """Return the manifest of a definition at the commit that `facts` are of.
+
+    Raises `ManifestError` naming the path, for scopes that can't be resolved (see `resolve_scope`,
+    `configuration_chain`, `resolve_extra`). With `extra` None, extra inputs are left to receipts.
+    """
+    scope = resolve_scope(definition.paths, definition.excluded_paths, facts)
+    entries = set(scope.entries)
+    found: tuple[ExtraClaim, ...] | None = ()
+    if definition.extra_paths:
+        found = None if extra is None else resolve_extra(definition.extra_paths, extra)
+    if definition.results.kind != "exit-status":
+        bound = {*definition.extra_paths, *(claim.path for claim in found or ())}
+        entries.update(configuration_chain(definition.command, scope.folders, facts, bound=bound))
+    if definition.split is not None:
+        durations = facts.entry(DURATIONS_PATH)
+        entries.add(Entry.of(DURATIONS_PATH, durations) if durations else Entry.absent(DURATIONS_PATH))
+    return Manifest(definition=definition, entries=tuple(sorted(entries, key=Entry.line)), extra=found)
