@@ -40,7 +40,10 @@ class GitObjects(Protocol):
     """`sha1` or `sha256`."""
 
     def read_ref(self, name: str) -> CommitId | None:
-        """Return the commit a full ref name points to, or None where there is no such ref."""
+        """Return the id a full ref name points to, symbolic refs followed, or None where there is no such ref.
+
+        The id is the ref's own value, as `update_refs` compares it: a tag is not peeled.
+        """
 
     def list_refs(self, prefix: str) -> Mapping[str, CommitId]:
         """Return every ref below `prefix` (which ends in `/`), by full name."""
@@ -48,8 +51,12 @@ class GitObjects(Protocol):
     def update_refs(self, updates: Sequence[RefUpdate]) -> bool:
         """Move all refs, or none, each only from its `old`; False where one had moved.
 
-        Raises `StoreError` for everything else (read-only, full disk, a lock that stays, a file where a folder
-        must be).
+        Every object written before is durable before a ref moves. All are locked and compared before the first
+        moves; a crash in the middle may leave some moved, in no promised order, so whoever needs an order makes
+        two calls. An update with `old == new` only compares.
+
+        Raises `StoreError`: `ref-locked` (another process holds a lock at this moment: try again), `ref-conflict`
+        (a ref where a folder must be, or a symbolic ref), `store-unwritable` (read-only, full disk).
         """
 
     def read_blob(self, blob: BlobId) -> bytes | None:
@@ -74,3 +81,6 @@ class GitObjects(Protocol):
 
     def read_commit(self, commit: CommitId) -> CommitInfo | None:
         """Return a commit, or None where the repository lacks it."""
+
+    def read_parents(self, commit: CommitId) -> tuple[CommitId, ...] | None:
+        """Return a commit's parents as stored, or None where the repository lacks it; for walks over history."""

@@ -1,0 +1,132 @@
+"""Git's own bytes: what a tree and a commit look like as stored objects.
+
+Reading the stored bytes, and not a library's view of them, keeps replace refs and grafts out (DESIGN section 2)
+and keeps entries that we know nothing of exactly as they are. Tree entries are ordered as `base_name_compare` in
+git's tree.c orders them (a folder sorts as `name/`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+from gitledger.errors import StoreError
+from gitledger.records.ids import BlobId, CommitId, TreeId
+from gitledger.records.tree import MODE_FOLDER, CommitInfo, TreeEntry
+
+__all__ = [
+    "ID_BYTES",
+    "blob_id",
+    "decode_commit",
+    "decode_tree",
+    "encode_tree",
+    "object_corrupt",
+    "object_missing",
+    "parents_of",
+]
+
+ID_BYTES = {"sha1": 20, "sha256": 32}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LATEST = datetime(9999, 12, 31, tzinfo=UTC)
+
+
+def object_corrupt(kind: str, oid: str) -> StoreError:
+    """Return the error of an object that is there but can't be read."""
+    return StoreError("object-corrupt", f"{kind} {oid} can't be read", "git fsck")
+
+
+def object_missing(kind: str, oid: str) -> StoreError:
+    """Return the error of an object that something in the repository names and the repository lacks."""
+    return StoreError("object-missing", f"{kind} {oid} is missing", "git fsck, then git fetch --refetch")
+
+
+def blob_id(content: bytes, object_format: str) -> BlobId:
+    """Return the id that a blob of `content` has in a repository of `object_format`."""
+    header = b"blob %d\x00" % len(content)
+    return BlobId(hashlib.new(object_format, header + content, usedforsecurity=False).hexdigest())
+
+
+def decode_tree(oid: str, raw: bytes) -> tuple[TreeEntry, ...]:
+    """Return the entries of tree `oid` as they stand; raises `StoreError` `object-corrupt`."""
+    size = len(oid) // 2
+    entries: list[TreeEntry] = []
+    at, end = 0, len(raw)
+    try:
+        while at < end:
+            space = raw.index(b" ", at)
+            nul = raw.index(b"\0", space)
+            last = nul + 1 + size
+            if last > end:
+                raise object_corrupt("tree", oid)
+            name = raw[space + 1 : nul].decode("utf-8", "surrogateescape")
+            entries.append(TreeEntry(int(raw[at:space], 8), name, raw[nul + 1 : last].hex()))
+            at = last
+    except ValueError as error:
+        raise object_corrupt("tree", oid) from error
+    return tuple(entries)
+
+
+def _sort_key(entry: TreeEntry) -> bytes:
+    name = entry.name.encode("utf-8", "surrogateescape")
+    return name + b"/" if entry.mode == MODE_FOLDER else name
+
+
+def encode_tree(entries: Iterable[TreeEntry]) -> bytes:
+    """Return the stored bytes of a tree of entries given in any order."""
+    return b"".join(
+        b"%o %s\0%s" % (entry.mode, entry.name.encode("utf-8", "surrogateescape"), bytes.fromhex(entry.oid))
+        for entry in sorted(entries, key=_sort_key)
+    )
+
+
+def parents_of(oid: CommitId, raw: bytes) -> tuple[CommitId, ...]:
+    """Return the parents that a stored commit names, whatever replace refs and grafts say.
+
+    Raises `StoreError` `object-corrupt`.
+    """
+    parents: list[CommitId] = []
+    at = raw.find(b"\n") + 1
+    try:
+        while raw.startswith(b"parent ", at):
+            end = raw.index(b"\n", at)
+            parents.append(CommitId(raw[at + 7 : end].decode("ascii")))
+            at = end + 1
+    except ValueError as error:
+        raise object_corrupt("commit", oid) from error
+    return tuple(parents)
+
+
+def decode_commit(oid: CommitId, raw: bytes) -> CommitInfo:
+    """Return what judging needs of a stored commit; raises `StoreError` `object-corrupt`."""
+    head, _, message = raw.partition(b"\n\n")
+    lines = head.split(b"\n")
+    fields = {key: value for key, _, value in (line.partition(b" ") for line in reversed(lines)) if key}
+    try:
+        return CommitInfo(
+            id=oid,
+            tree=TreeId(fields[b"tree"].decode("ascii")),
+            parents=parents_of(oid, raw),
+            committed_at=_when(fields[b"committer"]),
+            authored_at=_when(fields[b"author"]),
+            summary=_summary(message, fields.get(b"encoding", b"utf-8")),
+        )
+    except (KeyError, ValueError, IndexError) as error:
+        raise object_corrupt("commit", oid) from error
+
+
+def _when(signature: bytes) -> datetime:
+    """Return the instant in `Name <mail> seconds zone`; one beyond the calendar is its last day."""
+    seconds = int(signature[signature.rindex(b">") + 1 :].split()[0])
+    try:
+        return _EPOCH + timedelta(seconds=seconds)
+    except OverflowError:
+        return _LATEST if seconds > 0 else datetime.min.replace(tzinfo=UTC)
+
+
+def _summary(message: bytes, encoding: bytes) -> str:
+    first = message.lstrip().split(b"\n", 1)[0].rstrip()
+    try:
+        return first.decode(encoding.decode("ascii"), "replace")
+    except (LookupError, UnicodeDecodeError):
+        return first.decode("utf-8", "replace")

@@ -1,0 +1,240 @@
+"""The ledger of one repository: reads are unions, writes only add, refs move by compare-and-swap.
+
+The laws that hold here are those of DESIGN section 2: grow only, compare and swap, bodies first, nothing lost and
+nothing half. Only local refs are written.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from gitledger.errors import StoreError
+from gitledger.records.ids import BlobId, CommitId, TreeId
+from gitledger.store.encoding import object_missing
+from gitledger.store.history import distances
+from gitledger.store.notes_tree import Blobs, NotesTrees
+from gitledger.store.objects import GitObjects, Identity, RefUpdate
+from gitledger.store.refs import (
+    BODIES_REF,
+    INBOX_PREFIX,
+    RECORDS_REF,
+    TRACKING_PREFIX,
+    Tips,
+    all_tips,
+    local_tips,
+    roots_of,
+    tracking_tips,
+    tree_of,
+)
+from gitledger.store.union import NoteFault, Union, require_body, require_line, split_lines, unite_lines
+from gitledger.store.view import LedgerView
+
+__all__ = ["BODIES_REF", "INBOX_PREFIX", "RECORDS_REF", "TRACKING_PREFIX", "Ledger", "Retry", "Tips"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retry:
+    """How a lost race is tried again: pauses that double, with jitter, until they add up to `budget_s` seconds."""
+
+    sleep: Callable[[float], None] = time.sleep
+    draw: Callable[[], float] = random.random
+    budget_s: float = 10.0
+    first_s: float = 0.002
+    longest_s: float = 0.25
+
+    def attempts(self) -> Iterator[int]:
+        """Yield the numbers of attempts from 0, with a pause before each but the first."""
+        left_s, pause_s, number = self.budget_s, self.first_s, 0
+        while True:
+            yield number
+            if left_s <= 0:
+                return
+            length_s = min(left_s, pause_s * (0.5 + self.draw()))
+            self.sleep(length_s)
+            left_s -= length_s
+            pause_s = min(self.longest_s, 2 * pause_s)
+            number += 1
+
+
+Build = Callable[[CommitId | None], CommitId | None]
+"""Given a ref's present commit, the commit that it should move to, or None where it may stay."""
+Join = Callable[[Collection[TreeId]], TreeId]
+
+
+class Ledger:
+    """Records and bodies of one repository.
+
+    Every read is of the refs as they are at that moment; `view` gives one moment to read from repeatedly, which is
+    also much faster. Raises `StoreError`: `ref-locked` and `ref-contended` once retries are used up,
+    `ref-conflict`, `store-unwritable`, `object-missing`, `object-corrupt`.
+    """
+
+    def __init__(self, objects: GitObjects, *, retry: Retry | None = None) -> None:
+        self._objects = objects
+        self._retry = retry or Retry()
+        self._trees = NotesTrees(objects)
+        self._union = Union(objects, self._trees)
+
+    def view(self) -> LedgerView:
+        """Return the ledger as it stands now: local refs, tracking refs of all remotes, inbox refs."""
+        return self._view(all_tips(self._objects))
+
+    def view_of(self, tips: Tips) -> LedgerView:
+        """Return what certain commits hold, such as the tracking tips of one remote."""
+        return self._view(tips)
+
+    def _view(self, tips: Tips) -> LedgerView:
+        return LedgerView(self._objects, self._trees, roots_of(self._objects, tips))
+
+    def commits(self) -> frozenset[CommitId]:
+        """Return the ids of all objects that have a note."""
+        return self.view().commits()
+
+    def lines(self, commit: CommitId) -> tuple[bytes, ...]:
+        """Return a commit's lines as `LedgerView.lines` does."""
+        return self.view().lines(commit)
+
+    def faults(self, commit: CommitId) -> tuple[NoteFault, ...]:
+        """Return the limits that the notes of a commit exceed, each of which may hide evidence."""
+        return self.view().faults(commit)
+
+    def body(self, oid: BlobId) -> bytes | None:
+        """Return a body as `LedgerView.body` does."""
+        return self.view().body(oid)
+
+    def has_body(self, oid: BlobId) -> bool:
+        """Tell whether `body` would return one."""
+        return self.view().has_body(oid)
+
+    def local_tips(self) -> Tips:
+        """Return the tips of this clone's own refs."""
+        return local_tips(self._objects)
+
+    def tracking_tips(self, remote: str) -> Tips:
+        """Return the tips of what was last fetched from `remote`."""
+        return tracking_tips(self._objects, remote)
+
+    def append(
+        self,
+        records: Mapping[CommitId, Sequence[bytes]],
+        bodies: Sequence[bytes],
+        *,
+        identity: Identity,
+        message: str,
+    ) -> None:
+        """Add lines to commits, and the bodies that they name, to the local refs.
+
+        The bodies are in place before any line is. What is there already stays as it is, so that a repetition
+        changes nothing. Raises `StoreError` `not-a-line`, `line-too-long`, `body-too-large` before anything is
+        written; `note-too-large`, `note-too-many-lines` with bodies written and no line.
+        """
+        for line in (line for lines in records.values() for line in lines):
+            require_line(line)
+        for body in bodies:
+            require_body(body)
+        notes = {commit: unite_lines(*lines) for commit, lines in records.items() if lines}
+        blobs = [self._objects.write_blob(body) for body in bodies]
+        if blobs:
+            self._advance(BODIES_REF, lambda roots: self._union.bodies(roots, blobs), identity, message)
+        if notes:
+            self._advance(RECORDS_REF, lambda roots: self._union.records(roots, notes), identity, message)
+
+    def unite_into_local(self, tips: Tips, *, identity: Identity, message: str) -> None:
+        """Fold commits that hold parts of a ledger into the local refs, all bodies before any line.
+
+        Afterwards the tips of notes refs are ancestors of the local ones, so that a push is a fast-forward; an
+        inbox commit gives its content only. A ref that holds nothing new moves forward without a commit of ours.
+        """
+        inbox = roots_of(self._objects, Tips(inbox=tips.inbox))
+        self._fold(BODIES_REF, tips.bodies, inbox.bodies, self._union.bodies, identity, message)
+        self._fold(RECORDS_REF, tips.records, inbox.records, self._union.records, identity, message)
+
+    def _fold(
+        self,
+        ref: str,
+        tips: Iterable[CommitId],
+        trees: Collection[TreeId],
+        join: Join,
+        identity: Identity,
+        message: str,
+    ) -> None:
+        for tip in sorted(tips):
+            self._adopt(ref, tip, join, identity, message)
+        if trees:
+            self._advance(ref, lambda roots: join({*roots, *trees}), identity, message)
+
+    def local_only(self, remote: str) -> Mapping[CommitId, tuple[bytes, ...]]:
+        """Return the lines of this clone's own refs that the tracking refs of `remote` lack, by commit."""
+        own = roots_of(self._objects, local_tips(self._objects)).records
+        theirs = roots_of(self._objects, tracking_tips(self._objects, remote)).records
+        unpublished: dict[CommitId, tuple[bytes, ...]] = {}
+        for oid, blobs in self._trees.beyond(own, theirs).items():
+            known = frozenset(blob for root in theirs for blob in self._trees.find(root, oid))
+            lines = () if blobs <= known else self._lines_beyond(blobs, known)
+            if lines:
+                unpublished[CommitId(oid)] = lines
+        return unpublished
+
+    def _lines_beyond(self, blobs: Blobs, known: Blobs) -> tuple[bytes, ...]:
+        there = set(split_lines(map(self._content, known)))
+        return tuple(line for line in split_lines(map(self._content, blobs)) if line not in there)
+
+    def _content(self, blob: BlobId) -> bytes:
+        content = self._objects.read_blob(blob)
+        if content is None:
+            raise object_missing("note", blob)
+        return content
+
+    def _advance(self, ref: str, join: Join, identity: Identity, message: str) -> None:
+        """Move a notes ref to a child of its tip whose tree is the join of the tip's with something else."""
+
+        def build(tip: CommitId | None) -> CommitId | None:
+            base = set() if tip is None else {tree_of(self._objects, tip)}
+            tree = join(base)
+            if tree in base:
+                return None
+            parents = [] if tip is None else [tip]
+            return self._objects.write_commit(tree=tree, parents=parents, message=message, identity=identity)
+
+        self._move(ref, build)
+
+    def _adopt(self, ref: str, theirs: CommitId, join: Join, identity: Identity, message: str) -> None:
+        """Move a notes ref to where `theirs` is its ancestor, and its tree the join of both."""
+
+        def build(tip: CommitId | None) -> CommitId | None:
+            if tip is None or tip == theirs:
+                return theirs
+            their_tree, our_tree = tree_of(self._objects, theirs), tree_of(self._objects, tip)
+            tree = join({our_tree, their_tree})
+            # History is kept on both sides, even where one tree holds all: fsck looks in it for what was dropped.
+            if tree == our_tree and self._descends(tip, theirs):
+                return None
+            if tree == their_tree and self._descends(theirs, tip):
+                return theirs
+            return self._objects.write_commit(tree=tree, parents=[tip, theirs], message=message, identity=identity)
+
+        self._move(ref, build)
+
+    def _descends(self, commit: CommitId, ancestor: CommitId) -> bool:
+        return bool(distances(self._objects.read_parents, frozenset(), commit, {ancestor}))
+
+    def _move(self, ref: str, build: Build) -> None:
+        """Move a ref to what `build` makes of its present commit; where it moved meanwhile, build anew on that."""
+        lost: StoreError | None = None
+        for _ in self._retry.attempts():
+            tip = self._objects.read_ref(ref)
+            new = build(tip)
+            if new is None or new == tip:
+                return
+            try:
+                if self._objects.update_refs([RefUpdate(ref, tip, new)]):
+                    return
+                lost = StoreError("ref-contended", f"{ref} moved at every attempt", "try again")
+            except StoreError as error:
+                if error.code != "ref-locked":
+                    raise
+                lost = error
+        raise lost or StoreError("ref-contended", f"{ref} could not be moved", "try again")

@@ -1,0 +1,279 @@
+"""The fast back end: objects and refs through libgit2.
+
+What libgit2 1.9 gets wrong is kept out here. Its notes API never fans out and overwrites (DESIGN section 2), so
+trees are written as objects and refs move in a transaction: lock, read again under the lock, set. Its commit
+objects honour grafts, so commits are read as bytes. `ReferenceTransaction.set_target` can't take a signature
+(pygit2 1.21 raises TypeError). Whether a transaction would make `a/b` beside a packed ref `a` is looked at under
+the lock.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pygit2
+from pygit2.enums import ObjectType, ReferenceType
+
+from gitledger.errors import StoreError, UsageError
+from gitledger.records.ids import BlobId, CommitId, TreeId
+from gitledger.records.tree import CommitInfo, TreeEntry
+from gitledger.store.encoding import ID_BYTES, decode_commit, decode_tree, encode_tree, object_corrupt, parents_of
+from gitledger.store.objects import Identity, RefUpdate
+
+if TYPE_CHECKING:
+    from pygit2.transaction import ReferenceTransaction
+
+__all__ = ["LibgitObjects"]
+
+_FAULTS = (pygit2.GitError, OSError, ValueError, MemoryError)
+
+
+class _RefMovedError(Exception):
+    """Leaves the transaction without committing it."""
+
+
+class LibgitObjects:
+    """`GitObjects` over libgit2, for the repository whose git folder is `git_dir` (a linked worktree's own, too).
+
+    Raises `UsageError` `repository-unsupported` for what libgit2 can't open. Who owns the folder is not checked:
+    git itself has judged that (`safe.directory`) by the time the repository was found.
+    """
+
+    object_format = "sha1"
+
+    def __init__(self, git_dir: Path) -> None:
+        # Both are switches of the whole process. Objects and refs reach the disk before their names do, and git,
+        # which knows safe.directory from the environment too, is the one judge of ownership.
+        pygit2.settings.enable_fsync_gitdir(True)
+        pygit2.settings.owner_validation = False
+        try:
+            self._repo = pygit2.Repository(str(git_dir), pygit2.enums.RepositoryOpenFlag.NO_SEARCH)
+        except (pygit2.GitError, KeyError, OSError) as error:
+            raise UsageError("repository-unsupported", f"{git_dir} can't be opened: {_said(error)}") from error
+        self._common = _common_dir(git_dir)
+
+    def read_ref(self, name: str) -> CommitId | None:
+        """Return the id a full ref name points to, symbolic refs followed, or None where there is no such ref."""
+        reference = self._lookup(name)
+        try:
+            return None if reference is None else CommitId(str(reference.resolve().target))
+        except KeyError:
+            return None
+        except _FAULTS as error:
+            raise _unreadable(name, error) from error
+
+    def _lookup(self, name: str) -> pygit2.Reference | None:
+        try:
+            return self._repo.lookup_reference(name)
+        except (KeyError, pygit2.InvalidSpecError):
+            return None
+        except _FAULTS as error:
+            raise _unreadable(name, error) from error
+
+    def list_refs(self, prefix: str) -> Mapping[str, CommitId]:
+        """Return every ref below `prefix` (which ends in `/`), by full name."""
+        found = {name: self.read_ref(name) for name in sorted(self._names(prefix))}
+        return {name: target for name, target in found.items() if target is not None}
+
+    def _names(self, prefix: str) -> set[str]:
+        """Return the names of refs below `prefix`, some of which may be gone by now.
+
+        pygit2 can only list all refs of a repository; tens of thousands of branches shouldn't slow down each read.
+        Loose ones first: what `git pack-refs` moves meanwhile is then found packed.
+        """
+        names: set[str] = set()
+        for folder, _, files in os.walk(self._common / prefix):
+            below = Path(folder).relative_to(self._common).as_posix()
+            names.update(f"{below}/{file}" for file in files if not file.endswith(".lock"))
+        try:
+            packed = (self._common / "packed-refs").read_bytes()
+        except OSError:
+            return names
+        pattern = rb"^[0-9a-f]+ (" + re.escape(prefix.encode("utf-8", "surrogateescape")) + rb"[^\n]+)$"
+        names.update(os.fsdecode(name) for name in re.findall(pattern, packed, re.MULTILINE))
+        return names
+
+    def update_refs(self, updates: Sequence[RefUpdate]) -> bool:
+        """Move all refs, or none, each only from its `old`; False where one had moved.
+
+        Raises `StoreError` as the contract says: `ref-locked`, `ref-conflict`, `store-unwritable`.
+        """
+        try:
+            with self._repo.transaction() as transaction:
+                for update in sorted(updates, key=lambda update: update.name):
+                    self._lock(transaction, update)
+                for update in updates:
+                    self._compare(update)
+                for update in updates:
+                    self._queue(transaction, update)
+        except _RefMovedError:
+            return False
+        except _FAULTS as error:
+            raise self._unmoved(updates, error) from error
+        return True
+
+    def _lock(self, transaction: ReferenceTransaction, update: RefUpdate) -> None:
+        try:
+            transaction.lock_ref(update.name)
+        except _FAULTS as error:
+            raise self._unmoved([update], error) from error
+
+    def _compare(self, update: RefUpdate) -> None:
+        """Hold the ref's value, read under its lock, against the expected one."""
+        reference = self._lookup(update.name)
+        if reference is not None and reference.type == ReferenceType.SYMBOLIC:
+            raise _symbolic(update.name, str(reference.target))
+        now = None if reference is None else str(reference.target)
+        if now != update.old:
+            raise _RefMovedError
+        if update.old is None and update.new is not None:
+            self._require_place(update.name)
+
+    def _require_place(self, name: str) -> None:
+        blocker = self._blocker(name)
+        if blocker is not None:
+            raise _conflict(name, blocker)
+
+    def _blocker(self, name: str) -> str | None:
+        """Return the ref that keeps `name` from being one: a leading part of it, or something below it."""
+        parts = name.split("/")
+        for length in range(2, len(parts)):
+            above = "/".join(parts[:length])
+            if self.read_ref(above) is not None:
+                return above
+        return next(iter(self.list_refs(name + "/")), None)
+
+    def _queue(self, transaction: ReferenceTransaction, update: RefUpdate) -> None:
+        if update.old == update.new:
+            return
+        if update.new is None:
+            transaction.remove(update.name)
+        else:
+            transaction.set_target(update.name, update.new, message="ledger")
+
+    def _unmoved(self, updates: Iterable[RefUpdate], error: BaseException) -> StoreError:
+        """Return why refs could not be locked or written."""
+        for update in updates:
+            blocker = self._blocker(update.name) if update.new is not None else None
+            if blocker is not None:
+                return _conflict(update.name, blocker)
+        locks = [self._common / f"{update.name}.lock" for update in updates] + [self._common / "packed-refs.lock"]
+        held = next((lock for lock in locks if lock.exists()), None)
+        if held is not None or _said(error).startswith("failed to lock file"):
+            lock = held or locks[0]
+            return StoreError(
+                "ref-locked", f"{lock} is held by another process", f"if no git process is running: rm {lock}"
+            )
+        return _unwritable(self._common, error)
+
+    def read_blob(self, blob: BlobId) -> bytes | None:
+        """Return a blob's content, or None where the repository lacks it."""
+        return self._read(blob, ObjectType.BLOB)
+
+    def blob_size(self, blob: BlobId) -> int | None:
+        """Return a blob's size without reading it whole, or None where the repository lacks it."""
+        if len(blob) != 2 * ID_BYTES[self.object_format]:
+            return None
+        try:
+            kind, size = self._repo.odb.read_header(blob)
+        except KeyError:
+            return None
+        except _FAULTS as error:
+            raise object_corrupt("blob", blob) from error
+        return size if kind == ObjectType.BLOB else None
+
+    def write_blob(self, content: bytes) -> BlobId:
+        """Store a blob and return its id."""
+        with self._writing():
+            return BlobId(str(self._repo.odb.write(ObjectType.BLOB, content)))
+
+    def read_tree(self, tree: TreeId) -> tuple[TreeEntry, ...] | None:
+        """Return a tree's entries in git's order, or None where the repository lacks it."""
+        raw = self._read(tree, ObjectType.TREE)
+        return None if raw is None else decode_tree(tree, raw)
+
+    def write_tree(self, entries: Iterable[TreeEntry]) -> TreeId:
+        """Store a tree of entries given in any order and return its id."""
+        raw = encode_tree(entries)
+        with self._writing():
+            return TreeId(str(self._repo.odb.write(ObjectType.TREE, raw)))
+
+    def write_commit(
+        self, *, tree: TreeId, parents: Sequence[CommitId], message: str, identity: Identity
+    ) -> CommitId:
+        """Store a commit, dated now, and return its id; no ref moves."""
+        with self._writing():
+            signature = pygit2.Signature(_printable(identity.name), _printable(identity.email))
+            oid = self._repo.create_commit(None, signature, signature, message, tree, list(parents))
+            return CommitId(str(oid))
+
+    def read_commit(self, commit: CommitId) -> CommitInfo | None:
+        """Return a commit, or None where the repository lacks it."""
+        raw = self._read(commit, ObjectType.COMMIT)
+        return None if raw is None else decode_commit(commit, raw)
+
+    def read_parents(self, commit: CommitId) -> tuple[CommitId, ...] | None:
+        """Return a commit's parents as stored, or None where the repository lacks it."""
+        raw = self._read(commit, ObjectType.COMMIT)
+        return None if raw is None else parents_of(commit, raw)
+
+    def _read(self, oid: str, kind: ObjectType) -> bytes | None:
+        """Return an object's bytes, None where it is absent or of another kind; never a prefix match."""
+        if len(oid) != 2 * ID_BYTES[self.object_format]:
+            return None
+        try:
+            found, raw = self._repo.read(oid)
+        except KeyError:
+            return None
+        except _FAULTS as error:
+            raise object_corrupt(kind.name.lower(), oid) from error
+        return raw if found == kind else None
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except _FAULTS as error:
+            raise _unwritable(self._common, error) from error
+
+
+def _common_dir(git_dir: Path) -> Path:
+    """Return the folder that holds the refs: a linked worktree's `commondir` names it (gitrepository-layout)."""
+    pointer = git_dir / "commondir"
+    return (git_dir / pointer.read_text().strip()).resolve() if pointer.is_file() else git_dir
+
+
+def _printable(text: str) -> str:
+    """Return `text` in a form that a commit header can hold."""
+    clean = text.encode("utf-8", "replace").decode()
+    return re.sub(r"[\x00-\x1f<>]", "", clean).strip() or "unknown"
+
+
+def _said(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _unreadable(name: str, error: BaseException) -> StoreError:
+    return StoreError("ref-unreadable", f"{name} can't be read: {_said(error)}", "git fsck")
+
+
+def _unwritable(folder: Path, error: BaseException) -> StoreError:
+    hint = f"make room and give write access to {folder}"
+    return StoreError("store-unwritable", f"{folder} can't be written: {_said(error)}", hint)
+
+
+def _conflict(name: str, blocker: str) -> StoreError:
+    return StoreError(
+        "ref-conflict",
+        f"{name} can't be made while there is a ref {blocker}",
+        f"git update-ref refs/saved/{blocker.removeprefix('refs/')} {blocker} && git update-ref -d {blocker}",
+    )
+
+
+def _symbolic(name: str, target: str) -> StoreError:
+    return StoreError("ref-conflict", f"{name} is a symbolic ref to {target}", f"git symbolic-ref --delete {name}")

@@ -1,0 +1,244 @@
+"""A repository found as git finds it, and what the other rooms ask of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gitledger.errors import StoreError, UsageError
+from gitledger.records.ids import BlobId, CommitId, TreeId
+from gitledger.records.tree import MODE_EXECUTABLE, MODE_FILE, MODE_FOLDER, CommitInfo
+from gitledger.store.encoding import ID_BYTES, object_missing
+from gitledger.store.git import Git
+from gitledger.store.history import distances, is_cut
+from gitledger.store.objects import GitObjects, Identity
+
+__all__ = ["Repository", "open_repository"]
+
+_DISCOVERY = ("GIT_DIR", "GIT_COMMON_DIR", "GIT_WORK_TREE", "GIT_CEILING_DIRECTORIES")
+_FACTS = ("--is-shallow-repository", "--show-object-format", "--absolute-git-dir", "--git-common-dir")
+_HEADS = "refs/heads/"
+_CRUD = " .,:;<>\"\\'" + "".join(map(chr, range(32)))
+Config = Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repository:
+    """One repository.
+
+    `git_dir` is this worktree's own git folder and `common_dir` the one that all worktrees share; mostly they are
+    one. `worktree` is None in a bare repository. `git` runs git here. `boundary` holds the commits whose parents a
+    shallow clone cut off. `settings` is git's configuration as it stood when the repository was opened.
+    """
+
+    git_dir: Path
+    common_dir: Path
+    worktree: Path | None
+    objects: GitObjects
+    object_format: str
+    git: Git
+    boundary: frozenset[CommitId] = field(repr=False)
+    settings: Config = field(repr=False)
+
+    @property
+    def is_shallow(self) -> bool:
+        """Tell whether history is cut off somewhere."""
+        return bool(self.boundary)
+
+    def resolve(self, rev: str) -> CommitId:
+        """Return the commit that `rev` names as git reads it, tags peeled.
+
+        Raises `UsageError` `unknown-commit`.
+        """
+        commit = CommitId(rev)
+        if len(rev) == 2 * ID_BYTES[self.object_format] and self.objects.read_parents(commit) is not None:
+            return commit
+        named = self._parsed(rev)
+        peeled = named and self._parsed(f"{named}^{{commit}}")
+        if not peeled:
+            raise self._unknown(rev)
+        return CommitId(peeled)
+
+    def _parsed(self, rev: str) -> str:
+        if not rev or rev.startswith("-") or "\0" in rev:
+            return ""
+        return self.git.run("rev-parse", "--verify", "-q", rev, statuses=frozenset({0, 1, 128})).text.strip()
+
+    def _unknown(self, rev: str) -> UsageError:
+        hint = "git fetch --unshallow" if self.is_shallow else "git fetch"
+        return UsageError("unknown-commit", f"{rev!a} names no commit of this repository", hint)
+
+    def commit(self, commit: CommitId) -> CommitInfo:
+        """Return a commit; raises `UsageError` `unknown-commit` where this clone lacks it."""
+        info = self.objects.read_commit(commit)
+        if info is None:
+            raise self._unknown(commit)
+        return info
+
+    def head(self) -> CommitId | None:
+        """Return the commit that is checked out in this worktree, None before the first one."""
+        return self.objects.read_ref("HEAD")
+
+    def branch(self) -> str | None:
+        """Return the short name of the branch that is checked out, None for a detached HEAD."""
+        name = self.git.run("symbolic-ref", "-q", "HEAD", statuses=frozenset({0, 1})).text
+        return name.removeprefix(_HEADS) if name.startswith(_HEADS) else None
+
+    def config(self, key: str) -> str | None:
+        """Return the value of a git configuration key, the last of several, None where it is not set."""
+        values = self.config_all(key)
+        return values[-1] if values else None
+
+    def config_all(self, key: str) -> tuple[str, ...]:
+        """Return all values of a git configuration key, least specific first; a bare key reads `true`."""
+        return self.settings.get(_canonical(key), ())
+
+    def identity(self, env: Mapping[str, str]) -> Identity:
+        """Return whom git would name as an author: GIT_AUTHOR_*, author.*, user.*, EMAIL.
+
+        What git would guess from the machine's user database is not taken. Raises `UsageError` `no-identity`.
+        """
+        name = env.get("GIT_AUTHOR_NAME") or self.config("author.name") or self.config("user.name")
+        email = env.get("GIT_AUTHOR_EMAIL") or self.config("author.email") or self.config("user.email")
+        identity = Identity(name=_clean(name), email=_clean(email or env.get("EMAIL")))
+        for key, value in (("user.name", identity.name), ("user.email", identity.email)):
+            if not value:
+                raise UsageError("no-identity", f"git has no {key} to write commits with", f"git config {key} …")
+        return identity
+
+    def file_at(self, commit: CommitId, path: str) -> bytes | None:
+        """Return the content of a regular file in a commit's tree, None where `path` is none there.
+
+        Raises `UsageError` `unknown-commit`, and `StoreError` `object-missing` where the tree names an object that
+        this clone lacks: absent and not at hand are different things.
+        """
+        tree = self.commit(commit).tree
+        *folders, name = path.split("/")
+        for folder in folders:
+            found = self._entry(tree, folder, frozenset({MODE_FOLDER}))
+            if found is None:
+                return None
+            tree = TreeId(found)
+        blob = self._entry(tree, name, frozenset({MODE_FILE, MODE_EXECUTABLE}))
+        if blob is None:
+            return None
+        content = self.objects.read_blob(BlobId(blob))
+        if content is None:
+            raise object_missing("blob", blob)
+        return content
+
+    def _entry(self, tree: TreeId, name: str, modes: frozenset[int]) -> str | None:
+        entries = self.objects.read_tree(tree)
+        if entries is None:
+            raise object_missing("tree", tree)
+        return next((entry.oid for entry in entries if entry.name == name and entry.mode in modes), None)
+
+    def distances(self, target: CommitId, wanted: Collection[CommitId]) -> dict[CommitId, int]:
+        """Return the least number of parent edges from `target` to each of `wanted` that is it or an ancestor.
+
+        Commits whose ancestry this clone doesn't know are not in the result.
+        """
+        return distances(self.objects.read_parents, self.boundary, target, wanted)
+
+    def history_is_cut(self, target: CommitId) -> bool:
+        """Tell whether a shallow clone cut off some of the history of `target`."""
+        return self.is_shallow and is_cut(self.objects.read_parents, self.boundary, target)
+
+
+def open_repository(path: Path, *, env: Mapping[str, str]) -> Repository:
+    """Return the repository that git finds from folder `path` with `env` (GIT_DIR and its kin included).
+
+    Raises `UsageError`: `not-a-repository`, `repository-not-owned` (git's safe.directory), `not-a-folder`, and
+    `repository-unsupported`.
+    """
+    finder = Git(path, env)
+    given = {name: env[name] for name in _DISCOVERY if env.get(name)}
+    inside = finder.run("rev-parse", *_FACTS, "--show-toplevel", env=given, statuses=frozenset({0, 128}))
+    facts = inside.text.split("\n")
+    if len(facts) < len(_FACTS):
+        raise _not_found(path, inside.reason)
+    shallow, object_format, git_dir, common = facts[: len(_FACTS)]
+    top = facts[len(_FACTS)] if inside.status == 0 and len(facts) > len(_FACTS) else None
+    common_dir = (path / common).resolve()
+    worktree = Path(top) if top is not None else None
+    git = Git(worktree or Path(git_dir), env, git_dir=Path(git_dir), work_tree=worktree)
+    settings = _read_config(git)
+    return Repository(
+        git_dir=Path(git_dir),
+        common_dir=common_dir,
+        worktree=worktree,
+        objects=_back_end(Path(git_dir), object_format, settings),
+        object_format=object_format,
+        git=git,
+        boundary=_boundary(common_dir) if shallow == "true" else frozenset(),
+        settings=settings,
+    )
+
+
+def _back_end(git_dir: Path, object_format: str, settings: Config) -> GitObjects:
+    """Return the back end that can read this repository; the one place where it is chosen.
+
+    libgit2 1.9 opens neither sha256 nor reftable repositories, and never fetches the objects that a partial clone
+    left at its remote: they would look as if they were missing.
+    """
+    promisors = (
+        key for key, values in settings.items() if key.startswith("remote.") and key.endswith(".promisor")
+    )
+    reasons = {
+        "its object format is sha256": object_format != "sha1",
+        "its refs are kept as reftable": settings.get("extensions.refstorage", ("files",))[-1] != "files",
+        "it is a partial clone": "extensions.partialclone" in settings or any(promisors),
+    }
+    for reason, holds in reasons.items():
+        if holds:
+            raise UsageError(
+                "repository-unsupported", f"{git_dir} can't be used: {reason}", "use a full sha1 clone"
+            )
+    from gitledger.store.libgit import LibgitObjects
+
+    return LibgitObjects(git_dir)
+
+
+def _not_found(path: Path, reason: str) -> UsageError:
+    if "not a git repository" in reason:
+        return UsageError("not-a-repository", f"{path} is not inside a git repository", "git init, or give -C DIR")
+    if "dubious ownership" in reason:
+        hint = f"git config --global --add safe.directory {path}"
+        return UsageError("repository-not-owned", f"the repository at {path} is owned by another user", hint)
+    return UsageError(
+        "repository-unsupported", f"git can't read the repository at {path}: {reason}", "git --version"
+    )
+
+
+def _read_config(git: Git) -> Config:
+    """Return git's whole configuration, includes and environment as git has them; one process."""
+    values: dict[str, tuple[str, ...]] = {}
+    for item in git.run("config", "--list", "-z").stdout.split(b"\0"):
+        key, newline, value = item.decode("utf-8", "surrogateescape").partition("\n")
+        if key:
+            values[key] = (*values.get(key, ()), value if newline else "true")
+    return values
+
+
+def _canonical(key: str) -> str:
+    """Return a key as git lists it: section and last part in lower case, the part between as it is."""
+    section, _, rest = key.partition(".")
+    middle, dot, name = rest.rpartition(".")
+    return f"{section.lower()}.{middle}{dot}{name.lower()}"
+
+
+def _boundary(common_dir: Path) -> frozenset[CommitId]:
+    try:
+        text = (common_dir / "shallow").read_text("ascii")
+    except (OSError, ValueError) as error:
+        raise StoreError(
+            "object-corrupt", f"{common_dir / 'shallow'} can't be read: {error}", "git fsck"
+        ) from error
+    return frozenset(map(CommitId, text.split()))
+
+
+def _clean(text: str | None) -> str:
+    """Return a name or address as git would put it into a commit (ident.c: crud at the ends, and no brackets)."""
+    return re.sub(r"[\x00-\x1f<>]", "", (text or "").strip(_CRUD))

@@ -1,0 +1,88 @@
+"""The ledger as it stood at one moment: the union of all its refs, to be read as often as one likes."""
+
+from __future__ import annotations
+
+from gitledger.records.ids import BlobId, CommitId
+from gitledger.records.limits import MAX_BODY_BYTES, MAX_NOTE_BYTES
+from gitledger.store.encoding import blob_id, object_corrupt, object_missing
+from gitledger.store.notes_tree import Blobs, NotesTrees
+from gitledger.store.objects import GitObjects
+from gitledger.store.refs import Roots
+from gitledger.store.union import NoteFault, note_faults, split_lines
+
+__all__ = ["LedgerView"]
+
+
+class LedgerView:
+    """Every line and body of the notes trees in `roots`, whoever wrote them last and in whatever fan-out.
+
+    Raises `StoreError` `object-missing` or `object-corrupt` where the repository is damaged.
+    """
+
+    def __init__(self, objects: GitObjects, trees: NotesTrees, roots: Roots) -> None:
+        self._objects = objects
+        self._trees = trees
+        self._roots = roots
+
+    def commits(self) -> frozenset[CommitId]:
+        """Return the ids of all objects that have a note; nothing says that this clone has the objects."""
+        return frozenset(CommitId(oid) for oid in self._trees.notes(self._roots.records))
+
+    def lines(self, commit: CommitId) -> tuple[bytes, ...]:
+        """Return the lines of a commit, sorted, unique and without newlines, garbage included.
+
+        Lines over the limit are among them. A note of more than `MAX_NOTE_BYTES` isn't read: `faults` says so, and
+        whoever judges has to ask for both.
+        """
+        return split_lines(self._content(blob) for blob in self._notes(commit) if not self._is_too_large(blob))
+
+    def faults(self, commit: CommitId) -> tuple[NoteFault, ...]:
+        """Return the limits that the notes of a commit exceed, each of which may hide evidence."""
+        found: set[NoteFault] = set()
+        for blob in self._notes(commit):
+            if self._is_too_large(blob):
+                size = self._objects.blob_size(blob)
+                text = f"note of {commit}: its size in bytes is {size}, more than the limit of {MAX_NOTE_BYTES}"
+                found.add(NoteFault("note-too-large", commit, text))
+            else:
+                found.update(note_faults(commit, self._content(blob)))
+        return tuple(sorted(found))
+
+    def body(self, oid: BlobId) -> bytes | None:
+        """Return the body with that id; None where the ledger has none, or one larger than `MAX_BODY_BYTES`."""
+        if not self.has_body(oid):
+            return None
+        content = self._objects.read_blob(oid)
+        if content is not None and blob_id(content, self._objects.object_format) != oid:
+            raise object_corrupt("blob", oid)
+        return content
+
+    def has_body(self, oid: BlobId) -> bool:
+        """Tell whether `body` would return one."""
+        if not any(oid in self._trees.find(root, oid) for root in self._roots.bodies):
+            return False
+        size = self._objects.blob_size(oid)
+        return size is not None and size <= MAX_BODY_BYTES
+
+    def bodies(self) -> frozenset[BlobId]:
+        """Return the ids of all bodies that the ledger's trees hold under their own ids."""
+        notes = self._trees.notes(self._roots.bodies)
+        return frozenset(BlobId(oid) for oid, blobs in notes.items() if oid in blobs)
+
+    def _notes(self, commit: CommitId) -> Blobs:
+        found: set[BlobId] = set()
+        for root in self._roots.records:
+            found |= self._trees.find(root, commit)
+        return frozenset(found)
+
+    def _is_too_large(self, blob: BlobId) -> bool:
+        size = self._objects.blob_size(blob)
+        if size is None:
+            raise object_missing("note", blob)
+        return size > MAX_NOTE_BYTES
+
+    def _content(self, blob: BlobId) -> bytes:
+        content = self._objects.read_blob(blob)
+        if content is None:
+            raise object_missing("note", blob)
+        return content
