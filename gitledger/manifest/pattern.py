@@ -3,7 +3,8 @@
 A text without wildcards is the file or folder of that name, from the root. A text with wildcards means what git
 means by it in a `.gitignore` at the root (wildmatch.c and dir.c, checked against `git check-ignore`): `*.py` at
 any depth, `src/*.py` from the root, `**` any number of folders, a trailing `/` folders only, and what matches a
-folder takes all of it. What git would let match nothing (an unclosed `[`) is an error. Names are matched as bytes, as git does. `./*.py` keeps to the root.
+folder takes all of it. Names are matched as bytes, as git does. `./*.py` keeps to the root. What git would let
+match nothing (an unclosed `[`) is an error.
 """
 
 from __future__ import annotations
@@ -102,7 +103,10 @@ def has_wildcard(text: str) -> bool:
 
 def escape_path(path: str) -> str:
     """Return the pattern that means exactly the file or folder `path`."""
-    return "".join(f"\\{char}" if char in _SPECIAL else char for char in path)
+    escaped = "".join(f"\\{char}" if char in _SPECIAL else char for char in path)
+    if escaped.startswith("!"):
+        return "\\" + escaped
+    return f"{escaped[0]}\\{escaped[1:]}" if _DRIVE.match(escaped) else escaped
 
 
 def canonical_text(text: str) -> str:

@@ -1,0 +1,167 @@
+"""pytest's configuration belongs to every manifest, wherever it stands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gitledger.config.schema import ResultsConfig
+from gitledger.errors import ManifestError
+from gitledger.manifest.chain import CHAIN_FILES
+
+
+@pytest.fixture
+def repo(git_repo: Any) -> Any:
+    git_repo.commit({"src/a.py": "a", "tests/gpu/l1/test_a.py": "t", "cfg/p.ini": "[pytest]", "other/x": "x"})
+    return git_repo
+
+
+COMMAND = ["pytest", "tests/gpu/l1"]
+
+
+@pytest.mark.parametrize("folder", ["", "tests/", "tests/gpu/", "tests/gpu/l1/", "src/"])
+@pytest.mark.parametrize("name", CHAIN_FILES)
+def test_each_file_of_the_chain_binds_appearing_changing_and_vanishing(
+    repo: Any, manifest_at: Any, folder: str, name: str
+) -> None:
+    before = manifest_at(repo, ["src/a.py"], command=COMMAND).digest
+    repo.commit({folder + name: "1"})
+    there = manifest_at(repo, ["src/a.py"], command=COMMAND).digest
+    repo.commit({folder + name: "2"})
+    changed = manifest_at(repo, ["src/a.py"], command=COMMAND).digest
+    (repo.path / folder / name).unlink()
+    repo.commit()
+    assert len({before, there, changed}) == 3
+    assert manifest_at(repo, ["src/a.py"], command=COMMAND).digest == before
+
+
+def test_what_stands_beside_the_chain_binds_nothing(repo: Any, manifest_at: Any) -> None:
+    before = manifest_at(repo, ["src"], command=COMMAND).digest
+    repo.commit({"other/conftest.py": "x", "tests/other/conftest.py": "x", "tests/gpu/l2/pytest.ini": "x"})
+    assert manifest_at(repo, ["src"], command=COMMAND).digest == before
+
+
+def test_f09_a_weakened_and_restored_conftest_gives_three_manifests_of_which_two_agree(
+    repo: Any, manifest_at: Any
+) -> None:
+    """The receipt made while conftest.py was weak is none for the commit that restored it."""
+    digests = []
+    for text in ("strict", "weak", "strict"):
+        repo.commit({"tests/conftest.py": text})
+        digests.append(manifest_at(repo, ["tests/gpu"], command=["pytest", "tests/gpu"]).digest)
+    assert digests[0] == digests[2] != digests[1]
+
+
+def test_matched_files_of_a_glob_bring_the_chain_of_their_folders(repo: Any, manifest_at: Any) -> None:
+    before = manifest_at(repo, ["tests/**/test_*.py"], command=["pytest"]).digest
+    repo.commit({"tests/gpu/conftest.py": "x"})
+    assert manifest_at(repo, ["tests/**/test_*.py"], command=["pytest"]).digest != before
+
+
+def test_an_excluded_conftest_of_a_declared_folder_is_bound_all_the_same(repo: Any, manifest_at: Any) -> None:
+    digests = set()
+    for text in "12":
+        repo.commit({"tests/gpu/conftest.py": text})
+        manifest = manifest_at(
+            repo, ["tests/gpu"], excluded_paths=["tests/gpu/conftest.py"], command=["pytest", "tests/gpu"]
+        )
+        digests.add(manifest.digest)
+    assert len(digests) == 2
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["pytest", "-c", "cfg/p.ini"],
+        ["pytest", "-ccfg/p.ini"],
+        ["pytest", "--config-file", "cfg/p.ini"],
+        ["pytest", "--config-file=cfg/p.ini"],
+        ["uv", "run", "pytest", "-c", "./cfg/p.ini"],
+        ["env", "PYTEST_ADDOPTS=-c cfg/p.ini", "pytest"],
+        ["env", "-C", "cfg", "pytest", "-c", "p.ini"],
+        ["pytest", "@args.txt"],
+    ],
+)
+def test_a_named_configuration_file_is_bound(repo: Any, manifest_at: Any, command: list[str]) -> None:
+    repo.commit({"args.txt": "-c\ncfg/p.ini\n"})
+    before = manifest_at(repo, ["src"], command=command).digest
+    repo.commit({"cfg/p.ini": "[pytest]\naddopts = -k nothing"})
+    assert manifest_at(repo, ["src"], command=command).digest != before
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["pytest", "tests/gpu/l1/test_a.py::test_x[1]"],
+        ["pytest", "./tests//gpu/l1/"],
+        ["python", "-m", "pytest", "-x", "tests/gpu/l1"],
+        ["pytest", "--rootdir=tests/gpu/l1"],
+        ["env", "-C", "tests", "pytest", "gpu/l1"],
+        ["uv", "run", "--directory", "tests/gpu", "pytest", "l1"],
+        ["sh", "run.sh", "tests/gpu/l1"],
+        ["pytest", "@args.txt"],
+    ],
+)
+def test_path_arguments_bring_their_chain_however_they_are_spelled(
+    repo: Any, manifest_at: Any, command: list[str]
+) -> None:
+    repo.commit({"args.txt": "tests/gpu/l1"})
+    rest = {"command": command, "results": ResultsConfig("junit", "j.xml")}
+    before = manifest_at(repo, ["src"], **rest).digest
+    repo.commit({"tests/gpu/l1/conftest.py": "x"})
+    assert manifest_at(repo, ["src"], **rest).digest != before
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (["pytest", "-c", "../p.ini"], "path-outside"),
+        (["pytest", "-c", "/etc/p.ini"], "path-outside"),
+        (["pytest", "-c", "cfg/none.ini"], "chain-unbound"),
+        (["pytest", "@none.txt"], "chain-unbound"),
+        (["pytest", "@loop.txt"], "chain-unbound"),
+        (["env", "PYTEST_ADDOPTS='", "pytest"], "chain-unbound"),
+        (["pytest", "link/l1"], "symlinked-component"),
+        (["pytest", "link"], "symlinked-component"),
+    ],
+)
+def test_configuration_that_no_commit_holds_is_an_error(
+    repo: Any, manifest_at: Any, command: list[str], code: str
+) -> None:
+    (repo.path / "link").symlink_to("tests/gpu")
+    repo.commit({"loop.txt": "@loop.txt"})
+    with pytest.raises(ManifestError) as caught:
+        manifest_at(repo, ["src"], command=command)
+    assert caught.value.code == code
+
+
+def test_a_generated_configuration_file_may_be_an_extra_path(repo: Any, manifest_at: Any) -> None:
+    repo.commit({".gitignore": "gen.ini"})
+    digests = set()
+    for text in "12":
+        repo.write("gen.ini", text)
+        digests.add(
+            manifest_at(repo, ["src"], extra_paths=["gen.ini"], command=["pytest", "-c", "gen.ini"]).digest
+        )
+    assert len(digests) == 2
+
+
+def test_a_symlinked_conftest_binds_what_it_points_to(repo: Any, manifest_at: Any) -> None:
+    (repo.path / "tests/conftest.py").symlink_to("../other/shared.py")
+    digests = set()
+    for text in "12":
+        repo.commit({"other/shared.py": text})
+        digests.add(manifest_at(repo, ["tests/gpu"], command=["pytest"]).digest)
+    assert len(digests) == 2
+    (repo.path / "other/shared.py").unlink()
+    repo.commit()
+    with pytest.raises(ManifestError, match="which the tree does not hold"):
+        manifest_at(repo, ["tests/gpu"], command=["pytest"])
+
+
+def test_exit_status_shards_declare_their_configuration(repo: Any, manifest_at: Any) -> None:
+    before = manifest_at(repo, ["src"], command=["ruff", "check"], results=ResultsConfig("exit-status")).digest
+    repo.commit({"pyproject.toml": "x"})
+    after = manifest_at(repo, ["src"], command=["ruff", "check"], results=ResultsConfig("exit-status")).digest
+    assert before == after
