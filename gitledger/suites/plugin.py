@@ -88,7 +88,8 @@ def pytest_configure(config: pytest.Config) -> None:
     global _recorder
     if _WORKER_KEY in getattr(config, "workerinput", {}):
         _withdraw()
-        config.pluginmanager.register(_Worker(config), "gitledger-worker")
+        if not config.pluginmanager.hasplugin("gitledger-worker"):  # by the other copy of this file
+            config.pluginmanager.register(_Worker(config), "gitledger-worker")
     elif _claim is not None and _claim[0] is config.pluginmanager:
         _recorder = _Recorder(config, _claim[1], _claim[2])
         config.pluginmanager.register(_recorder, "gitledger-recorder")
@@ -96,11 +97,21 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(_Again(_recorder), "gitledger-again")
 
 
+_PLACES = (("PYTEST_PLUGINS", ",", __name__), ("PYTHONPATH", os.pathsep, os.path.dirname(__file__)))  # noqa: PTH120
+
+
 def _withdraw() -> None:
     """Take the injected copy out of the environment, so that pytest runs started by tests don't load it."""
-    os.environ.pop(PLUGIN_VARIABLE, None)
-    _without("PYTEST_PLUGINS", ",", __name__)
-    _without("PYTHONPATH", os.pathsep, os.path.dirname(__file__))  # noqa: PTH120
+    if os.environ.pop(PLUGIN_VARIABLE, None) == __name__:
+        for place in _PLACES:
+            _without(*place)
+
+
+def _come_back() -> None:
+    """Let a run that this process starts after the recorded one load the injected copy: it has to be noticed."""
+    for variable, separator, part in _PLACES:
+        _without(variable, separator, part)
+        os.environ[variable] = separator.join(filter(None, (os.environ.get(variable), part)))
 
 
 def _without(variable: str, separator: str, part: str) -> None:
@@ -170,6 +181,7 @@ class _Recorder:
         self.config = config
         self.finished = False
         self._nonce = nonce
+        self._module = os.environ.get(PLUGIN_VARIABLE)
         self._refs: dict[str, str] = {}
         self._quote = json.dumps
         self._before: list[pytest.Item] | None = None
@@ -195,6 +207,8 @@ class _Recorder:
         yield
         self._event("finish", int(getattr(session, "exitstatus", -1)))
         self.finished = True
+        if self._module == __name__:
+            _come_back()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_internalerror(self) -> None:

@@ -96,7 +96,7 @@ def run_suite(tmp_path: Path, suite_env: dict[str, str]) -> Callable[..., Run]:
         for name in plugins:
             args = ("-p", name, *args)
         child = subprocess.run(
-            [*command, "-q", *args],
+            [*command, *args],
             cwd=tree,
             env=child_environment(base, journal=journal, nonce=NONCE, folder=folder),
             stdout=subprocess.PIPE,

@@ -68,7 +68,7 @@ def test_u04_each_end_is_its_own_outcome(run_suite, workers):
 
 
 def test_a_green_run_passes_and_says_what_it_ran_on(run_suite):
-    run = run_suite("def test_a(): pass\ndef test_b(): pass\n")
+    run = run_suite("def test_a(): pass\ndef test_b(): pass\n", "-v")
     assert (run.result.outcome, run.result.reasons) == ("passed", ())
     assert [item.node_id for item in run.result.results] == ["test_it.py::test_a", "test_it.py::test_b"]
     assert all(item.duration_ns > 0 for item in run.result.results)
@@ -78,7 +78,7 @@ def test_a_green_run_passes_and_says_what_it_ran_on(run_suite):
     assert run.result.tools.coverage is not None
     assert run.result.rootdir is not None
     assert run.result.inifile == f"{run.result.rootdir}/pytest.ini"
-    assert run.result.args == ("-q",)
+    assert run.result.args == ("-v",)
     assert run.data.isascii()
 
 
