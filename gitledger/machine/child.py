@@ -1,0 +1,337 @@
+"""Runs one command under a keeper and returns how it ended, whatever it did.
+
+The command's output goes to a file, never to a pipe that a grandchild could hold open; its process group and
+session are its own; nothing that it started outlives it (see `keeper.py`); and a signal to the driver ends the
+command but not the driver, so that what happened can still be recorded.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from gitledger.errors import InternalError, MachineError
+from gitledger.machine.interrupts import Interrupts
+from gitledger.machine.oom import OomWatch
+from gitledger.machine.processes import MARKER, sweep
+from gitledger.machine.stall import StallWatch
+from gitledger.machine.tail import Tail
+
+__all__ = ["GRACE_S", "ChildExit", "run_child", "shell_status"]
+
+GRACE_S = (
+    5.0  # CI systems KILL about ten seconds after their first signal: half for the command, half for the receipt
+)
+TICK_S = 0.05
+PUMP_BYTES = 1 << 22  # echoed at most between two looks at the keeper
+TIMED_OUT_STATUS = 124  # timeout(1)
+# Imported as a module, so that its compiled form is used (10 ms); its folder comes last, so that it hides nothing.
+KEEPER = "import sys; sys.path.append(sys.argv.pop(1)); import keeper; keeper.main()"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildExit:
+    """How a command ended.
+
+    `status` is the exit status, or None if a signal ended it, which is then `signal`. `timed_out`, `interrupted`
+    and `stalled` say that the end was asked for, and why (the first reason counts), however the command then
+    ended. `oom`: the kernel's OOM killer struck in the command's cgroup while it ran, and it did not end with 0;
+    None where that can't be read. `max_rss_bytes` is the largest resident size of any one process of it.
+    `leftovers` counts the descendants that outlived it and had to be ended, `unkilled` those that hang in the
+    kernel and still live.
+    """
+
+    status: int | None
+    signal: int | None
+    timed_out: bool
+    interrupted: bool
+    stalled: bool
+    oom: bool | None
+    started_at: datetime
+    ended_at: datetime
+    duration_ns: int
+    max_rss_bytes: int | None
+    leftovers: int
+    unkilled: int = 0
+
+
+def shell_status(ended: ChildExit) -> int:
+    """Return the exit status in the way of shells and timeout(1): the command's, 128+N for signal N, or 124."""
+    if ended.timed_out:
+        return TIMED_OUT_STATUS
+    if ended.signal is not None:
+        return 128 + ended.signal
+    return ended.status or 0
+
+
+def run_child(
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    log: Path,
+    clock: Callable[[], datetime],
+    timeout_s: float | None = None,
+    grace_s: float = GRACE_S,
+    stall_s: float | None = None,
+    progress: Callable[[], object] | None = None,
+    dump_signal: int = 0,
+    echo: Callable[[bytes], None] | None = None,
+    stdin: int | None = None,
+    interrupts: Interrupts | None = None,
+) -> ChildExit:
+    """Run a command to its end, its output in the new file `log`, and return how it ended; nothing of it is left.
+
+    `timeout_s` and `stall_s` (seconds without progress: the log grows, the value of `progress()` changes, a
+    compiler of the command's works) end it by TERM, and by KILL `grace_s` later; `dump_signal` is sent to it a
+    second before, and must be one that it handles. `echo` is given the output while it runs. `stdin` is a
+    descriptor, /dev/null unless given. `interrupts` is the driver's; without it, signals are taken in here where
+    this is the main thread.
+
+    Raises `MachineError`: `command-missing`, `command-not-found` (a shell's 127), `command-not-executable` (126),
+    `command-malformed`, `folder-unusable`, `log-unwritable`, `keeper-failed`.
+    """
+    marker = secrets.token_hex(8)
+    request = _encode_request(argv, cwd, _marked(env, marker), (timeout_s, grace_s, dump_signal))
+    with ExitStack() as stack:
+        if interrupts is None and threading.current_thread() is threading.main_thread():
+            interrupts = stack.enter_context(Interrupts())
+        log_fd = _open_log(log)
+        stack.callback(os.close, log_fd)
+        tail = stack.enter_context(Tail(log, echo))
+        driver = _Driver(tail=tail, clock=clock, marker=marker, command=argv[0], folder=cwd)
+        if stall_s is not None:
+            driver.stall = StallWatch(stall_s, progress)
+        stack.callback(driver.close)
+        driver.start(request, log_fd, stdin)
+        if interrupts is not None:
+            stack.enter_context(interrupts.listener(driver.interrupt))
+        return driver.wait()
+
+
+@dataclass
+class _Driver:
+    """The driver's side of one keeper: what it reported, and the pipe that it listens to."""
+
+    tail: Tail
+    clock: Callable[[], datetime]
+    marker: str
+    command: str
+    folder: Path
+    stall: StallWatch | None = None
+    oom: OomWatch = field(default_factory=OomWatch)
+    keeper: subprocess.Popen[bytes] | None = None
+    control: int = -1
+    report: int = -1
+    pending: bytes = b""
+    heard: dict[str, list[str]] = field(default_factory=dict)
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+
+    def start(self, request: bytes, log_fd: int, stdin: int | None) -> None:
+        self.oom.observe("self")
+        keeper_in, self.control = os.pipe()
+        self.report, keeper_out = os.pipe()
+        null = os.open(os.devnull, os.O_RDWR)
+        given = null if stdin is None else stdin
+        try:
+            self.started_at = self.clock()
+            self.keeper = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", KEEPER, str(Path(__file__).parent), str(log_fd), str(given)],
+                stdin=keeper_in,
+                stdout=keeper_out,
+                stderr=null,
+                cwd="/",
+                env=_loader_environment(),
+                pass_fds=(log_fd, given),
+                start_new_session=True,
+            )
+            _write_all(self.control, len(request).to_bytes(8, "big") + request)
+        except OSError as error:
+            raise MachineError(
+                "keeper-failed",
+                f"the keeper of {self.command!r} can't be started: {error.strerror}",
+                "git ledger doctor",
+            ) from error
+        finally:
+            for fd in (keeper_in, keeper_out, null):
+                os.close(fd)
+
+    def interrupt(self, signum: int, nth: int) -> None:
+        """Ask the keeper to stop the command; runs inside a signal handler."""
+        self.stop("interrupted", signum, nth)
+
+    def stop(self, reason: str, signum: int, nth: int = 1) -> None:
+        try:
+            os.write(self.control, f"stop {reason} {signum} {nth}\n".encode())
+        except OSError:  # the keeper has gone, and `wait` will see it
+            return
+
+    def wait(self) -> ChildExit:
+        poller = select.poll()
+        poller.register(self.report, select.POLLIN)
+        ended = False
+        while not ended:
+            if poller.poll(TICK_S * 1000):
+                ended = not self.listen()
+            self.tail.pump(limit_bytes=PUMP_BYTES)
+            self.look()
+        self.end_keeper()
+        self.tail.pump()
+        return self.verdict()
+
+    def look(self) -> None:
+        """See to what only time shows: the cgroup that the command moved to, and a stall."""
+        if "started" not in self.heard or "exited" in self.heard:
+            return
+        self.oom.observe(self.heard["started"][0])
+        if self.stall is None or self.keeper is None:
+            return
+        if self.stall.is_stalled(self.tail.size_bytes(), root=self.keeper.pid, now_s=time.monotonic()):
+            self.stall = None
+            self.stop("stalled", signal.SIGTERM)
+
+    def listen(self) -> bool:
+        """Take in reports; return False once the keeper has closed them."""
+        said = os.read(self.report, 65536)
+        *lines, self.pending = (self.pending + said).split(b"\n")
+        for line in lines:
+            word, *values = line.decode().split()
+            self.heard[word] = values
+            if word == "exited":
+                self.ended_at = self.clock()
+        return bool(said)
+
+    def end_keeper(self) -> None:
+        """Collect the keeper; where it couldn't finish, or was no subreaper, end what carries the run's marker."""
+        if self.keeper is not None:
+            self.keeper.wait()
+        if "done" not in self.heard or self.heard.get("started", ["", "", "1"])[2] == "0":
+            sweep(self.marker)
+
+    def close(self) -> None:
+        """Leave nothing behind, however the run was left: a keeper ends its command at the end of the pipe."""
+        if self.control >= 0:
+            os.close(self.control)
+            self.control = -1
+        if self.keeper is not None and self.keeper.returncode is None:
+            self.end_keeper()
+        if self.report >= 0:
+            os.close(self.report)
+            self.report = -1
+
+    def verdict(self) -> ChildExit:
+        if "failed" in self.heard:
+            raise _start_error(self.heard["failed"], self.command, self.folder)
+        if "started" not in self.heard or self.started_at is None:
+            raise MachineError(
+                "keeper-failed",
+                f"the keeper of {self.command!r} ended before it could start it",
+                "git ledger doctor",
+            )
+        # A keeper that was killed takes its command along (PR_SET_PDEATHSIG), by KILL.
+        status, rss, reason, ended_ns = self.heard.get("exited", ["9", "0", "-", str(time.monotonic_ns())])
+        leftovers, unkilled = self.heard.get("done", ["0", "0"])
+        code = os.waitstatus_to_exitcode(int(status))
+        struck = self.oom.struck()
+        return ChildExit(
+            status=code if code >= 0 else None,
+            signal=-code if code < 0 else None,
+            timed_out=reason == "timeout",
+            interrupted=reason == "interrupted",
+            stalled=reason == "stalled",
+            oom=None if struck is None else struck and code != 0,
+            started_at=self.started_at,
+            ended_at=self.ended_at or self.clock(),
+            duration_ns=int(ended_ns) - int(self.heard["started"][1]),
+            max_rss_bytes=int(rss) or None,
+            leftovers=int(leftovers),
+            unkilled=int(unkilled),
+        )
+
+
+def _marked(env: Mapping[str, str], marker: str) -> dict[str, str]:
+    """Return the environment with this run's marker after those of the runs around it."""
+    outer = env.get(MARKER)
+    return {**env, MARKER: f"{outer}:{marker}" if outer else marker}
+
+
+def _encode_request(
+    argv: Sequence[str], cwd: Path, env: Mapping[str, str], numbers: tuple[float | None, float, int]
+) -> bytes:
+    """Return the keeper's request; raises `MachineError` for what no process can be given."""
+    if not argv or not argv[0]:
+        raise MachineError(
+            "command-missing", "there is no command to run", "git ledger record --shard NAME -- COMMAND"
+        )
+    timeout_s, grace_s, dump_signal = numbers
+    head = [
+        os.fspath(cwd),
+        "" if timeout_s is None else repr(float(timeout_s)),
+        repr(float(grace_s)),
+        str(dump_signal),
+    ]
+    pairs = [f"{name}={value}" for name, value in env.items()]
+    fields = [os.fsencode(text) for text in (*head, str(len(argv)), *argv, *pairs)]
+    if any(b"\0" in text for text in fields) or any(not name or "=" in name for name in env):
+        raise MachineError(
+            "command-malformed",
+            f"the command {argv[0]!r} or its environment holds a NUL byte or a nameless variable",
+            "",
+        )
+    return b"\0".join(fields)
+
+
+def _open_log(log: Path) -> int:
+    """Return a descriptor of the new, empty log; appending, so that processes that share it don't overwrite."""
+    try:
+        return os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise MachineError("log-unwritable", f"the log {log} can't be written: {error.strerror}", "") from error
+
+
+def _loader_environment() -> dict[str, str]:
+    """Return what this interpreter may need to start once more; nothing else, so no key reaches the keeper."""
+    names = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONHOME")
+    return {name: os.environ[name] for name in names if name in os.environ}
+
+
+def _write_all(fd: int, content: bytes) -> None:
+    view = memoryview(content)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def _start_error(failure: list[str], command: str, folder: Path) -> Exception:
+    """Return the error for a command that could not be started."""
+    where, number = failure[0], int(failure[1])
+    reason = os.strerror(number)
+    if where == "cwd":
+        return MachineError(
+            "folder-unusable", f"the folder {folder} to run {command!r} in can't be entered: {reason}", ""
+        )
+    if where != "command":
+        return InternalError("keeper-failed", f"the keeper failed before {command!r} was started: {reason}", "")
+    if number in {errno.ENOENT, errno.ENOTDIR}:
+        return MachineError(
+            "command-not-found",
+            f"the command {command!r}, or the interpreter that its first line names, does not exist",
+            f"command -v {command}",
+        )
+    return MachineError(
+        "command-not-executable",
+        f"the command {command!r} can't be executed: {reason}",
+        f"ls -l $(command -v {command})",
+    )

@@ -1,0 +1,584 @@
+"""How a command ends is told truly, whatever it does, and nothing of it is left (DESIGN 8 and 10, cases R)."""
+
+from __future__ import annotations
+
+import ast
+import os
+import pty
+import signal
+import stat
+import sys
+import textwrap
+import threading
+import time
+from datetime import UTC, timedelta
+from pathlib import Path
+
+import pytest
+
+from gitledger.errors import MachineError
+from gitledger.machine.child import shell_status
+from gitledger.machine.interrupts import Interrupts
+from gitledger.machine.processes import MARKER, marked
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="descendants are found through /proc")
+
+DAEMON = """
+    import os, signal, time
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+            os.environ.clear()
+            with open(os.path.join({folder!r}, "daemon"), "w") as f:
+                f.write(str(os.getpid()))
+            time.sleep(300)
+        os._exit(0)
+    while not os.path.exists(os.path.join({folder!r}, "daemon")):
+        time.sleep(0.01)
+    {after}
+"""
+
+
+# -- how it ended ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [0, 1, 3, 77, 124, 255])
+def test_an_exit_status_is_kept(bench, status):
+    ended = bench.sh(f"exit {status}")
+
+    assert (ended.status, ended.signal, shell_status(ended)) == (status, None, status)
+    assert [ended.timed_out, ended.interrupted, ended.stalled] == [False] * 3
+    assert (ended.leftovers, ended.unkilled) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "signum", [signal.SIGSEGV, signal.SIGKILL, signal.SIGABRT, signal.SIGTERM, signal.SIGPIPE]
+)
+def test_r01_a_signal_is_told_from_a_status(bench, signum):
+    ended = bench.sh(f"ulimit -c 0; kill -{int(signum)} $$")
+
+    assert (ended.status, ended.signal) == (None, signum)
+    assert shell_status(ended) == 128 + signum
+
+
+def test_times_are_utc_and_the_duration_is_the_commands_own(bench):
+    ended = bench.sh("sleep 0.3")
+
+    assert ended.started_at.tzinfo is UTC
+    assert timedelta(seconds=0.3) <= ended.ended_at - ended.started_at < timedelta(seconds=5)
+    assert 300_000_000 <= ended.duration_ns < 2_000_000_000
+
+
+def test_the_largest_resident_size_is_measured(bench):
+    small = bench.python("pass").max_rss_bytes
+    large = bench.python("x = b'x' * 200_000_000").max_rss_bytes
+
+    assert small < 100_000_000
+    assert 200_000_000 < large < 300_000_000
+
+
+def test_a_short_command_is_not_kept_waiting(bench):
+    bench.run("true")
+    spans = []
+    for _ in range(10):
+        begin = time.perf_counter()
+        bench.run("true")
+        spans.append(time.perf_counter() - begin)
+
+    # 17 ms measured; the bound leaves room for a loaded machine, and none for a poll of a tenth of a second.
+    assert sorted(spans)[2] < 0.09
+
+
+# -- what it gets ---------------------------------------------------------------------------------------------
+
+
+def test_the_command_leads_a_session_and_a_group_of_its_own(bench):
+    bench.python(
+        "import os; print(os.getpid() == os.getpgid(0) == os.getsid(0), os.getsid(0) != os.getsid(os.getppid()))"
+    )
+
+    assert bench.output() == b"True True\n"
+
+
+def test_the_command_gets_exactly_the_folder_and_environment_given_and_a_marker(bench):
+    bench.env["ODD"] = "a=b\nc \udcff"
+    bench.python("import os, json; print(json.dumps([os.getcwd(), dict(os.environ)]))")
+
+    folder, seen = ast.literal_eval(bench.output().decode())
+    assert Path(folder) == bench.folder
+    marker = seen.pop(MARKER)
+    seen.pop("LC_CTYPE", None)  # Python's own, PEP 538
+    assert seen == bench.env
+    assert len(marker) == 16
+
+
+def test_a_run_inside_a_run_carries_both_markers(bench):
+    bench.env[MARKER] = "outer"
+    bench.sh(f"echo ${MARKER}")
+
+    assert bench.output().startswith(b"outer:")
+
+
+def test_no_descriptor_and_no_signal_setting_of_the_keeper_reaches_the_command(bench):
+    bench.sh("ls -l /proc/self/fd | grep -c -v -e total -e /proc/; grep -E 'Sig(Blk|Ign)' /proc/self/status")
+
+    count, *masks = bench.output().decode().splitlines()
+    assert int(count) == 3
+    assert {line.split()[1] for line in masks} == {"0000000000000000"}
+
+
+def test_stdin_is_empty_unless_given(bench, tmp_path):
+    bench.sh("cat; echo end")
+    assert bench.output() == b"end\n"
+
+    (tmp_path / "in").write_text("given\n")
+    with open(tmp_path / "in", "rb") as given:
+        bench.sh("cat", stdin=given.fileno())
+    assert bench.output() == b"given\n"
+
+
+def test_a_very_long_command_and_environment_arrive_whole(bench):
+    bench.env.update({f"V{n}": "x" * 50_000 for n in range(20)})
+    bench.run("sh", "-c", "echo ${#V19} $#", "sh", *["y" * 1000] * 500)
+
+    assert bench.output() == b"50000 500\n"
+
+
+# -- what can't be started ------------------------------------------------------------------------------------
+
+
+def refused(bench, *argv, **options) -> MachineError:
+    with pytest.raises(MachineError) as caught:
+        bench.run(*argv, **options)
+    assert "\n" not in str(caught.value)
+    return caught.value
+
+
+def test_a_command_that_does_not_exist_is_named(bench):
+    error = refused(bench, "no-such-command-here", "x")
+
+    assert error.code == "command-not-found"
+    assert "no-such-command-here" in error.message
+
+
+def test_a_script_whose_interpreter_is_missing_is_not_found(bench):
+    script = bench.folder / "odd"
+    script.write_text("#!/no/such/interpreter\n")
+    script.chmod(0o755)
+
+    assert refused(bench, str(script)).code == "command-not-found"
+
+
+@pytest.mark.parametrize(("content", "mode"), [("#!/bin/sh\n", 0o644), ("just words", 0o755)])
+def test_a_file_that_is_no_program_is_not_executable(bench, content, mode):
+    path = bench.folder / "tool"
+    path.write_text(content)
+    path.chmod(mode)
+
+    assert refused(bench, str(path)).code == "command-not-executable"
+
+
+def test_an_impossible_folder_log_or_command_is_refused_before_anything_runs(bench, tmp_path):
+    assert refused(bench, "true", cwd=tmp_path / "gone").code == "folder-unusable"
+    assert refused(bench, "true", log=tmp_path / "gone" / "log").code == "log-unwritable"
+    assert refused(bench).code == "command-missing"
+    assert refused(bench, "").code == "command-missing"
+    assert refused(bench, "a\0b").code == "command-malformed"
+    assert refused(bench, "true", env={**bench.env, "": "x"}).code == "command-malformed"
+
+
+# -- output ---------------------------------------------------------------------------------------------------
+
+
+def test_stdout_and_stderr_stand_in_the_log_in_order_and_the_log_is_private(bench):
+    bench.log.write_text("old")
+    bench.sh("echo one; echo two >&2; echo three")
+
+    assert bench.output() == b"one\ntwo\nthree\n"
+    assert stat.S_IMODE(bench.log.stat().st_mode) & 0o077 == 0 or bench.log.stat().st_uid == os.getuid()
+
+
+def test_live_output_arrives_while_the_command_runs(bench):
+    seen: list[tuple[float, bytes]] = []
+    begin = time.monotonic()
+    bench.sh("echo early; sleep 0.7; echo late", echo=lambda block: seen.append((time.monotonic() - begin, block)))
+
+    assert [block for _, block in seen] == [b"early\n", b"late\n"]
+    assert seen[0][0] < 0.6 < seen[1][0]
+
+
+def test_output_is_echoed_byte_for_byte(bench):
+    parts: list[bytes] = []
+    bench.python("import sys; sys.stdout.buffer.write(bytes(range(256)) * 100_000)", echo=parts.append)
+
+    assert b"".join(parts) == bytes(range(256)) * 100_000
+
+
+def test_ten_thousand_lines_are_echoed_at_no_cost(bench):
+    parts: list[bytes] = []
+    begin = time.perf_counter()
+    bench.python("import sys\nfor n in range(10_000): print('line', n, flush=True)", echo=parts.append)
+
+    assert b"".join(parts).count(b"\n") == 10_000
+    assert time.perf_counter() - begin < 2
+
+
+def test_a_hundred_megabytes_are_no_burden(bench):
+    total = 0
+
+    def count(block: bytes) -> None:
+        nonlocal total
+        total += len(block)
+
+    begin = time.perf_counter()
+    ended = bench.sh("head -c 100000000 /dev/zero", echo=count)
+
+    assert (ended.status, total, bench.log.stat().st_size) == (0, 100_000_000, 100_000_000)
+    assert time.perf_counter() - begin < 10
+
+
+def test_a_reader_that_goes_away_does_not_end_the_run(bench):
+    calls = 0
+
+    def closed(_block: bytes) -> None:
+        nonlocal calls
+        calls += 1
+        raise BrokenPipeError
+
+    ended = bench.sh("echo a; sleep 0.3; echo b; exit 4", echo=closed)
+
+    assert (ended.status, calls) == (4, 1)
+
+
+def test_an_echo_that_fails_leaves_no_process(bench, pids):
+    def broken(_block: bytes) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        bench.sh("echo $$ > $PIDS/main; echo x; sleep 300", echo=broken)
+    assert pids.all()
+    assert not pids.alive()
+
+
+def test_a_command_that_truncates_its_own_output_is_still_followed(bench):
+    parts: list[bytes] = []
+    bench.sh("echo 0123456789; sleep 0.3; echo x > /dev/stdout; sleep 0.3", echo=parts.append)
+
+    assert b"".join(parts) == b"0123456789\nx\n"
+
+
+def test_a_command_that_closes_everything_is_seen_to_its_end(bench):
+    ended = bench.python("""
+        import os, time
+        os.closerange(0, 256)
+        time.sleep(0.4)
+        os._exit(9)
+    """)
+
+    assert ended.status == 9
+    assert ended.duration_ns > 400_000_000
+
+
+# -- nothing is left ------------------------------------------------------------------------------------------
+
+
+@linux
+def test_r10_a_daemon_by_double_fork_and_setsid_does_not_survive(bench, pids):
+    ended = bench.python(DAEMON.format(folder=str(pids.folder), after="os._exit(5)"))
+
+    assert ended.status == 5
+    assert len(pids.all()) == 1
+    assert not pids.alive()
+    assert (ended.leftovers, ended.unkilled) == (1, 0)
+
+
+@linux
+def test_r05_r10_a_time_out_ends_the_daemon_as_well(bench, pids):
+    source = DAEMON.format(folder=str(pids.folder), after="time.sleep(300)")
+    ended = bench.python(source, timeout_s=0.8, grace_s=0.3)
+
+    assert ended.timed_out
+    assert pids.all()
+    assert not pids.alive()
+
+
+@linux
+def test_r09_a_grandchild_that_holds_the_output_open_delays_nothing(bench, pids):
+    begin = time.monotonic()
+    ended = bench.sh("(trap '' TERM HUP; echo $$ > $PIDS/sh; sleep 300) & exit 0", grace_s=0.5)
+
+    assert ended.status == 0
+    assert ended.leftovers >= 1
+    assert time.monotonic() - begin < 3
+
+
+@linux
+def test_who_is_on_the_way_out_is_no_leftover(bench):
+    ended = bench.sh("sleep 0.1 & exit 0")
+
+    assert ended.leftovers == 0
+
+
+@linux
+def test_leftovers_get_a_term_first(bench):
+    bench.sh("sh -c 'trap \"echo cleaned; exit\" TERM; while :; do sleep 0.05; done' & sleep 0.1")
+
+    assert b"cleaned" in bench.output()
+
+
+@linux
+def test_a_chain_of_forks_is_outrun(bench):
+    ended = bench.python(
+        """
+        import os, time
+        if os.fork() == 0:
+            end = time.monotonic() + 20
+            while time.monotonic() < end:
+                if os.fork():
+                    os._exit(0)
+        """
+    )
+
+    assert (ended.status, ended.unkilled) == (0, 0)
+
+
+@linux
+def test_processes_that_are_not_ours_are_left_alone(bench):
+    stranger = os.spawnlpe(os.P_NOWAIT, "sleep", "sleep", "300", {**bench.env, MARKER: "not-this-one"})
+    try:
+        bench.sh("sleep 300 & exit 0")
+        assert os.waitpid(stranger, os.WNOHANG) == (0, 0)
+    finally:
+        os.kill(stranger, signal.SIGKILL)
+        os.waitpid(stranger, 0)
+
+
+@linux
+def test_orphans_that_end_are_reaped_while_the_command_runs(bench):
+    ended = bench.python("""
+        import os, subprocess, time
+        keeper = os.getppid()
+        for _ in range(30):
+            subprocess.run(["sh", "-c", "sleep 0.05 & exit 0"])
+        time.sleep(0.3)
+        states = [open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0]
+                  for pid in open(f"/proc/{keeper}/task/{keeper}/children").read().split()]
+        print(states)
+    """)
+
+    assert ended.status == 0
+    assert bench.output() == b"['R']\n"
+
+
+def test_no_zombie_and_no_descriptor_is_left_in_the_driver(bench):
+    bench.run("true")
+    before = sorted(os.listdir("/dev/fd"))
+    for _ in range(5):
+        bench.sh("sleep 300 & exit 0", grace_s=0.1)
+        with pytest.raises(MachineError):
+            bench.run("no-such-command-here")
+
+    assert sorted(os.listdir("/dev/fd")) == before
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+# -- time-outs ------------------------------------------------------------------------------------------------
+
+
+def test_r05_a_time_out_that_is_ignored_ends_in_a_kill(bench):
+    ended = bench.sh("trap '' TERM; while :; do sleep 0.1; done", timeout_s=0.5, grace_s=0.4)
+
+    assert (ended.timed_out, ended.status, ended.signal, shell_status(ended)) == (True, None, signal.SIGKILL, 124)
+    assert 0.9e9 <= ended.duration_ns < 3e9
+
+
+def test_a_command_that_heeds_the_time_out_is_timed_out_all_the_same(bench):
+    ended = bench.sh("trap 'echo heeded; exit 0' TERM; while :; do sleep 0.05; done", timeout_s=0.4)
+
+    assert (ended.timed_out, ended.status, shell_status(ended)) == (True, 0, 124)
+    assert bench.output().endswith(b"heeded\n")
+
+
+def test_a_stopped_command_can_be_timed_out(bench):
+    ended = bench.sh("kill -STOP $$; echo never", timeout_s=0.4, grace_s=5)
+
+    assert (ended.timed_out, ended.signal) == (True, signal.SIGTERM)
+    assert ended.duration_ns < 2e9
+
+
+def test_a_command_that_ends_in_time_is_not_timed_out(bench):
+    assert not bench.sh("exit 0", timeout_s=30).timed_out
+
+
+def test_a_driver_that_is_blocked_does_not_put_off_the_time_out(bench):
+    ended = bench.sh("echo x; sleep 300", timeout_s=0.3, grace_s=0.2, echo=lambda _block: time.sleep(1.5))
+
+    assert ended.timed_out
+    assert ended.duration_ns < 1e9
+
+
+def test_stacks_are_asked_for_before_the_end_where_agreed(bench):
+    ended = bench.python(
+        """
+        import faulthandler, signal, time
+        faulthandler.register(signal.SIGUSR1)
+        def stuck_here(): time.sleep(300)
+        stuck_here()
+        """,
+        timeout_s=1.0,
+        dump_signal=signal.SIGUSR1,
+    )
+
+    assert (ended.timed_out, ended.signal) == (True, signal.SIGTERM)
+    assert b"in stuck_here" in bench.output()
+
+
+# -- the driver is told to stop, or dies ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_r03_a_signal_to_the_driver_ends_the_command_and_not_the_driver(bench, pids, eventually, signum):
+    line = "trap 'echo got; exit 9' INT TERM HUP; echo $$ > $PIDS/main; while :; do sleep 0.05; done"
+    driver = bench.driver(["sh", "-c", line], after="print('receipt written')")
+    assert eventually(pids.all)
+
+    driver.send_signal(signum)
+    said, _ = driver.communicate(timeout=10)
+
+    told = ast.literal_eval(said.splitlines()[0])
+    assert (told["interrupted"], told["timed_out"], told["status"]) == (True, False, 9)
+    assert said.splitlines()[1] == "receipt written"
+    assert driver.returncode == 0
+    assert bench.output().endswith(b"got\n")
+
+
+def test_r03_a_command_that_ignores_the_signal_is_killed_after_its_grace(bench, pids, eventually):
+    line = "trap '' INT TERM; echo $$ > $PIDS/main; while :; do sleep 0.05; done"
+    driver = bench.driver(["sh", "-c", line], "grace_s=0.5")
+    assert eventually(pids.all)
+
+    driver.terminate()
+    said, _ = driver.communicate(timeout=10)
+
+    told = ast.literal_eval(said)
+    assert (told["interrupted"], told["signal"]) == (True, signal.SIGKILL)
+
+
+def test_a_second_signal_means_at_once(bench, pids, eventually):
+    line = "trap '' INT TERM; echo $$ > $PIDS/main; while :; do sleep 0.05; done"
+    driver = bench.driver(["sh", "-c", line], "grace_s=60")
+    assert eventually(pids.all)
+
+    driver.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    assert driver.poll() is None
+    driver.send_signal(signal.SIGINT)
+    said, _ = driver.communicate(timeout=10)
+
+    assert ast.literal_eval(said)["interrupted"]
+
+
+def test_a_signal_that_was_ignored_before_stays_ignored(bench, pids, eventually):
+    ignore = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)"
+    driver = bench.driver(["sh", "-c", "echo $$ > $PIDS/main; sleep 0.7; exit 6"], before=ignore)
+    assert eventually(pids.all)
+
+    driver.send_signal(signal.SIGHUP)
+    said, _ = driver.communicate(timeout=10)
+
+    told = ast.literal_eval(said)
+    assert (told["interrupted"], told["status"]) == (False, 6)
+
+
+def test_ctrl_c_at_a_terminal_ends_the_command(bench, pids, eventually):
+    ours, theirs = pty.openpty()
+    login = "import fcntl, termios; os.setsid(); fcntl.ioctl(0, termios.TIOCSCTTY, 0)"
+    line = "trap 'exit 130' INT; echo $$ > $PIDS/main; while :; do sleep 0.05; done"
+    driver = bench.driver(["sh", "-c", line], before=login, stdin=theirs)
+    try:
+        assert eventually(pids.all)
+        os.write(ours, b"\x03")
+        said, _ = driver.communicate(timeout=10)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+    told = ast.literal_eval(said)
+    assert (told["interrupted"], told["status"]) == (True, 130)
+    assert not pids.alive()
+
+
+@linux
+@pytest.mark.parametrize("stubborn", [False, True])
+def test_r22_a_killed_driver_takes_everything_along(bench, pids, eventually, stubborn):
+    trap = "trap '' TERM; " if stubborn else ""
+    source = DAEMON.format(folder=str(pids.folder), after="time.sleep(300)")
+    (bench.folder / "daemon.py").write_text(textwrap.dedent(source))
+    line = f"{trap}echo $$ > $PIDS/sh; {sys.executable} -S daemon.py & sleep 300 & wait; sleep 300"
+    driver = bench.driver(["sh", "-c", line], "grace_s=0.5")
+    assert eventually(lambda: len(pids.all()) == 2)
+
+    driver.kill()
+    driver.communicate()
+
+    assert eventually(lambda: not pids.alive())
+
+
+@linux
+def test_r22_a_killed_keeper_takes_everything_along_and_the_driver_says_killed(bench, pids):
+    killer = threading.Thread(target=lambda: (time.sleep(1.0), os.kill(_keeper_of(pids.all()[0]), signal.SIGKILL)))
+    killer.start()
+    source = """
+        import os, signal, time
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() == 0:
+                open(os.environ["PIDS"] + "/orphan", "w").write(str(os.getpid()))
+                time.sleep(300)
+            os._exit(0)
+        open(os.environ["PIDS"] + "/main", "w").write(str(os.getpid()))
+        time.sleep(300)
+    """
+    ended = bench.python(source)
+    killer.join()
+
+    assert (ended.status, ended.signal) == (None, signal.SIGKILL)
+    assert len(pids.all()) == 2
+    assert not pids.alive()
+
+
+def _keeper_of(main: int) -> int:
+    return int(Path(f"/proc/{main}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+@linux
+def test_nothing_that_carries_the_marker_is_left(bench):
+    bench.sh(f"echo ${MARKER}; setsid sleep 300 & exit 0")
+
+    assert marked(bench.output().decode().strip()) == ()
+
+
+def test_one_signal_stops_every_command_of_a_driver_with_threads(bench, pids, eventually):
+    ended = []
+
+    def work(number: int) -> None:
+        log = bench.folder / f"{number}.log"
+        ended.append(bench.sh(f"echo $$ > $PIDS/{number}; sleep 300", log=log, interrupts=interrupts))
+
+    with Interrupts() as interrupts:
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        assert eventually(lambda: len(pids.all()) == 4)
+        os.kill(os.getpid(), signal.SIGTERM)
+        for thread in threads:
+            thread.join()
+        late = bench.sh("sleep 300", interrupts=interrupts)
+
+    assert [one.interrupted for one in [*ended, late]] == [True] * 5
+    assert interrupts.received == [signal.SIGTERM]
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    assert not pids.alive()
