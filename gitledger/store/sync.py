@@ -1,0 +1,281 @@
+"""Sync with one remote: fetch, unite, publish, and fold in what others left beside the notes.
+
+A push that loses its race lands at the next try in a ref of its own, the remote's inbox, where no two writers meet
+(DESIGN section 2); any later sync folds it into the notes and deletes it by its expected id.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from gitledger.errors import StoreError
+from gitledger.records.ids import CommitId
+from gitledger.records.tree import MODE_FOLDER, TreeEntry
+from gitledger.store.ledger import Ledger, Retry
+from gitledger.store.notes_tree import NotesTrees
+from gitledger.store.objects import GitObjects, Identity, RefUpdate
+from gitledger.store.refs import BODIES_REF, INBOX_PREFIX, RECORDS_REF, Tips, roots_of, tracking_prefix, tree_of
+from gitledger.store.remote import Answer, Remote, not_published
+from gitledger.store.repository import Repository
+
+__all__ = ["NETWORK_RETRY", "NETWORK_TIMEOUT_S", "PublishResult", "Sync", "fetch", "publish"]
+
+NETWORK_TIMEOUT_S = 300.0
+"""How long one sync may take, in seconds."""
+NETWORK_RETRY = Retry(budget_s=10.0, first_s=0.05, longest_s=2.0)
+"""How often a lost race is tried again: some ten times."""
+
+_FINAL = frozenset({0, 128})
+Via = Literal["notes", "inbox", "nothing"]
+_PARTS = {"records": RECORDS_REF, "bodies": BODIES_REF}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishResult:
+    """What a publication came to: how much the remote lacked, and where it went.
+
+    `via` is `nothing` where the remote had it all. `folded` counts inbox refs that were folded into the notes and
+    may go; `attempts` the pushes that it took.
+    """
+
+    remote: str
+    via: Via
+    lines: int
+    bodies: int
+    folded: int
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sync:
+    """One clone and one remote; `identity` and `message` are those of the notes commits that uniting makes."""
+
+    repository: Repository
+    ledger: Ledger
+    remote: str
+    identity: Identity
+    message: str = "ledger: sync"
+    retry: Retry = NETWORK_RETRY
+    token: Callable[[], str] = lambda: secrets.token_hex(16)
+    timeout_s: float = NETWORK_TIMEOUT_S
+    interactive: bool = False
+    """Whether git and ssh may ask on the terminal."""
+
+    def connect(self) -> Remote:
+        """Return the remote, with the time for all of this sync running."""
+        git = replace(self.repository.git, interactive=self.interactive)
+        return Remote(git, self.remote, time.monotonic() + self.timeout_s)
+
+    def unite(self, tips: Tips) -> None:
+        """Fold tips into the local refs."""
+        self.ledger.unite_into_local(tips, identity=self.identity, message=self.message)
+
+
+def fetch(sync: Sync) -> None:
+    """Bring the tracking refs up to the remote's ledger; refs/notes are not touched.
+
+    Except where the remote went back behind what it once had: that is kept in the local refs, since the ledger
+    only grows. A full clone stays unshallow. Raises `StoreError` `fetch-failed`.
+    """
+    objects = sync.repository.objects
+    before = sync.ledger.tracking_tips(sync.remote)
+    _fetch(sync, sync.connect(), "fetch-failed")
+    after = sync.ledger.tracking_tips(sync.remote)
+    kept = Tips(
+        records=_not_within(sync.repository, before.records, after.records),
+        bodies=_not_within(sync.repository, before.bodies, after.bodies),
+        inbox=frozenset(tip for tip in before.inbox - after.inbox if _is_inbox(objects, tip)),
+    )
+    if kept != Tips():
+        sync.unite(kept)
+
+
+def publish(sync: Sync) -> PublishResult:
+    """Unite with the remote and publish what it lacks: afterwards both hold the union.
+
+    A lost race is tried again, first beside the notes and then on them, with pauses that grow, a bounded number of
+    times. Raises `StoreError` `publish-failed`: at once where authentication or the network fails or a hook says
+    no, and when all tries are lost. Nothing is lost locally then; the next call publishes the backlog.
+    """
+    remote = sync.connect()
+    try:
+        return _publish(sync, remote)
+    except StoreError as error:
+        if error.code == "git-timeout":
+            raise not_published(sync.remote, error.message) from error
+        raise
+
+
+def _publish(sync: Sync, remote: Remote) -> PublishResult:
+    beside_is_open = True
+    said = "no try was made"
+    for tries in sync.retry.attempts():
+        beside = beside_is_open and tries == 1
+        if not beside:
+            folded = _gather(sync, remote)
+        gap = _Gap.measure(sync)
+        if gap.is_closed:
+            _clear(sync, remote, folded)
+            return gap.result(sync, "nothing", len(folded), tries)
+        if beside and not gap.is_ours:
+            return gap.result(sync, "nothing", 0, tries)
+        refs = _inbox_commit(sync) if beside else gap.refs
+        answer, done = remote.push(refs)
+        if answer is Answer.DONE:
+            _track(sync, refs, gap.tracked)
+            if beside:
+                return gap.result(sync, "inbox", 0, tries + 1)
+            _clear(sync, remote, folded)
+            return gap.result(sync, "notes", len(folded), tries + 1)
+        said = f"{done.reason} (try {tries + 1})"
+        if answer is Answer.FAILED or (answer is Answer.REFUSED and not beside):
+            break
+        beside_is_open = beside_is_open and not beside
+    raise not_published(sync.remote, said)
+
+
+# --- before the push -------------------------------------------------------------------------------------------
+
+
+def _gather(sync: Sync, remote: Remote) -> Mapping[str, CommitId]:
+    """Unite everything known of the remote into the local refs, and return the inbox refs among it.
+
+    What was fetched before comes first: should the remote have gone back meanwhile, it would be gone.
+    """
+    _unite_tracking(sync)
+    _fetch(sync, remote, "publish-failed")
+    return _unite_tracking(sync)
+
+
+def _unite_tracking(sync: Sync) -> Mapping[str, CommitId]:
+    objects = sync.repository.objects
+    prefix = tracking_prefix(sync.remote) + "inbox/"
+    theirs = {name: tip for name, tip in objects.list_refs(prefix).items() if _is_inbox(objects, tip)}
+    own = {name: tip for name, tip in objects.list_refs(INBOX_PREFIX).items() if _is_inbox(objects, tip)}
+    notes = sync.ledger.tracking_tips(sync.remote)
+    inbox = frozenset([*theirs.values(), *own.values()])
+    sync.unite(Tips(records=notes.records, bodies=notes.bodies, inbox=inbox))
+    for name, tip in own.items():
+        objects.update_refs([RefUpdate(name, tip, None)])
+    return {INBOX_PREFIX + name.removeprefix(prefix): tip for name, tip in theirs.items()}
+
+
+def _fetch(sync: Sync, remote: Remote, code: str) -> None:
+    """Fetch; a tracking ref that another process holds locked is waited for."""
+    for _ in sync.retry.attempts():
+        done = remote.fetch()
+        if done.status in _FINAL:
+            break
+    if done.status:
+        if code == "publish-failed":
+            raise not_published(sync.remote, done.reason)
+        raise done.failure(code, f"check that {sync.remote} can be reached: git ls-remote {sync.remote}")
+
+
+def _is_inbox(objects: GitObjects, tip: CommitId) -> bool:
+    """Return whether a ref of an inbox is what we put there; anything else is left alone."""
+    info = objects.read_commit(tip)
+    entries = (objects.read_tree(info.tree) if info else None) or ()
+    return bool(entries) and all(entry.name in _PARTS and entry.mode == MODE_FOLDER for entry in entries)
+
+
+def _not_within(
+    repository: Repository, before: frozenset[CommitId], after: frozenset[CommitId]
+) -> frozenset[CommitId]:
+    """Return the tips of `before` that no tip of `after` descends from."""
+    known = {tip for new in after for tip in repository.distances(new, before)}
+    return before - known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Gap:
+    """What this clone has and the remote lacks, as far as its tracking refs (`tracked`) tell."""
+
+    refs: Mapping[str, CommitId]
+    tracked: Mapping[str, CommitId | None]
+    lines: int
+    bodies: int
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the remote's notes hold everything already."""
+        return not self.refs
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether something in it isn't at the remote at all, not even in an inbox."""
+        return bool(self.lines or self.bodies)
+
+    @classmethod
+    def measure(cls, sync: Sync) -> _Gap:
+        """Return the gap as it is now; bodies are read last, since they are in place before their records."""
+        objects, prefix = sync.repository.objects, tracking_prefix(sync.remote)
+        own = {ref: objects.read_ref(ref) for ref in (RECORDS_REF, BODIES_REF)}
+        tracked = {ref: objects.read_ref(prefix + ref.rpartition("/")[2]) for ref in own}
+        trees = {tip: tree_of(objects, tip) for tip in (*own.values(), *tracked.values()) if tip is not None}
+        refs = {
+            ref: tip for ref, tip in own.items() if tip and trees[tip] != trees.get(tracked[ref] or CommitId(""))
+        }
+        lines = sum(map(len, sync.ledger.local_only(sync.remote).values()))
+        return cls(refs=refs, tracked=tracked, lines=lines, bodies=_bodies_beyond(sync))
+
+    def result(self, sync: Sync, via: Via, folded: int, attempts: int) -> PublishResult:
+        """Return what came of it."""
+        return PublishResult(
+            remote=sync.remote, via=via, lines=self.lines, bodies=self.bodies, folded=folded, attempts=attempts
+        )
+
+
+def _bodies_beyond(sync: Sync) -> int:
+    objects = sync.repository.objects
+    own = roots_of(objects, sync.ledger.local_tips()).bodies
+    theirs = roots_of(objects, sync.ledger.tracking_tips(sync.remote)).bodies
+    trees = NotesTrees(objects)
+    return sum(not any(trees.find(root, oid) for root in theirs) for oid in trees.beyond(own, theirs))
+
+
+def _inbox_commit(sync: Sync) -> Mapping[str, CommitId]:
+    """Return a new inbox ref and its commit: both local trees, and no history."""
+    objects = sync.repository.objects
+    tips = {part: objects.read_ref(ref) for part, ref in _PARTS.items()}
+    entries = [
+        TreeEntry(MODE_FOLDER, part, tree_of(objects, tip)) for part, tip in tips.items() if tip is not None
+    ]
+    commit = objects.write_commit(
+        tree=objects.write_tree(entries), parents=(), message=sync.message, identity=sync.identity
+    )
+    return {INBOX_PREFIX + sync.token(): commit}
+
+
+# --- after the push --------------------------------------------------------------------------------------------
+
+
+def _track(sync: Sync, pushed: Mapping[str, CommitId], before: Mapping[str, CommitId | None]) -> None:
+    """Let the tracking refs say what the remote has now, unless somebody fetched meanwhile, who knows better."""
+    for name, commit in pushed.items():
+        _move(sync, RefUpdate(_tracking_name(sync, name), before.get(name), commit))
+
+
+def _clear(sync: Sync, remote: Remote, folded: Mapping[str, CommitId]) -> None:
+    """Delete inbox refs that the remote's notes hold by now, there and here; failing that, the next sync will."""
+    if folded:
+        with contextlib.suppress(StoreError):
+            remote.delete(folded)
+    for name, tip in folded.items():
+        _move(sync, RefUpdate(_tracking_name(sync, name), tip, None))
+
+
+def _tracking_name(sync: Sync, ref: str) -> str:
+    below = "inbox/" + ref.removeprefix(INBOX_PREFIX) if ref.startswith(INBOX_PREFIX) else ref.rpartition("/")[2]
+    return tracking_prefix(sync.remote) + below
+
+
+def _move(sync: Sync, update: RefUpdate) -> None:
+    """Move a tracking ref; a lock or a lost race leaves it to the next fetch, and is no failure to publish."""
+    with contextlib.suppress(StoreError):
+        sync.repository.objects.update_refs([update])
