@@ -55,11 +55,14 @@ class AllowedSigner:
         return _is_vouched(key.certificate, self.key, at)
 
     def names(self, key: PublicKey) -> frozenset[str]:
-        """Return the principals that it grants `key`, once it admits it."""
+        """Return the principals that it grants `key`, once it admits it; patterns as they are spelled."""
+        listed = literal_names(self.principals)
         if not self.is_authority:
-            return literal_names(self.principals)
+            return listed
         vouched = key.certificate.principals if key.certificate else ()
-        return frozenset(name for name in vouched if list_matches(name, self.principals))
+        granted = frozenset(name for name in vouched if list_matches(name, self.principals))
+        patterns = frozenset(entry for entry in listed if any(list_matches(name, entry) for name in granted))
+        return granted | patterns
 
     def speaks_for(self, key: PublicKey, name: str) -> bool:
         """Tell whether it lets `key` speak for `name`, once it admits it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -44,15 +45,16 @@ class Signers:
             ignored=allowed.ignored,
         )
 
-    def principals(self, key: PublicKey, at: datetime) -> frozenset[str]:
+    def principals(self, key: PublicKey, at: datetime, *, among: Iterable[str] = ()) -> frozenset[str]:
         """Return the principals that `key` has at `at` for records.
 
-        An entry that is a pattern (`*@example.org`) stands in the result as it is spelled; whether the key may
-        speak for a name that the pattern matches is asked of `speaks_for`.
+        A pattern in the file (`*@example.org`) stands in the result as it is spelled. Names that only a pattern
+        grants are in it if they are `among` those that the caller asks about (those that policy lists).
         """
         names: set[str] = set()
         for entry in self._admitting(key, at):
             names |= entry.names(key)
+            names |= {name for name in among if entry.speaks_for(key, name)}
         return frozenset(names)
 
     def speaks_for(self, key: PublicKey, name: str, at: datetime) -> bool:
