@@ -6,7 +6,9 @@ Rules, in the order in which they are asked:
 2. A key in `revoked_keys` is refused whatever the date.
 3. `allowed_key_fingerprints`, when set, restricts further.
 4. A security key must have been touched, unless `allow_no_touch`.
-5. The key must belong, at the record's own time, to a principal that policy allows.
+5. The key must belong, at the record's own time, to a principal that policy allows: a bare name is a principal of
+   `allowed_signers`, `github:alice` a forge's user, and neither stands for the other. With `signer_mode: open` it
+   may instead belong to the forge user that the record itself names.
 6. A key that no longer belongs to one *now* counts only where a merged receipt by another key, valid now, names
    the record: signers assert their own times.
 """
@@ -14,20 +16,32 @@ Rules, in the order in which they are asked:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Protocol
 
 from gitledger.config.schema import PolicyConfig
 from gitledger.errors import ConfigError
 from gitledger.records.ids import KeyFingerprint, RecordId
+from gitledger.trust.keys import PublicKey
 from gitledger.trust.signers import Signers
-from gitledger.trust.verify import Verified
-from gitledger.verdict.evidence import Evidence, HeldMerged, Opened
+from gitledger.trust.verified import Verified
+from gitledger.verdict.evidence import Evidence, HeldMerged, Opened, Undecodable
+from gitledger.verdict.revoked import revoked_records
 
-__all__ = ["CLOCK_TOLERANCE", "Acceptance", "Signatories", "allowed_principals", "signatories"]
+__all__ = ["CLOCK_TOLERANCE", "Acceptance", "Keyring", "Signatories", "allowed_principals", "signatories"]
 
 CLOCK_TOLERANCE = timedelta(minutes=5)
-"""How far the clocks of two honest machines may differ."""
+"""How far before its commit existed a run may claim to have started (DESIGN section 11): clocks differ."""
+
+Vouchers = Mapping[RecordId, frozenset[KeyFingerprint]]
+
+
+class Keyring(Protocol):
+    """What a forge publishes for one user (`trust.forges.ForgeAnswer`)."""
+
+    def holds(self, key: PublicKey) -> bool:
+        """Tell whether `key` is one of that user's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +54,14 @@ class Acceptance:
 
 
 def allowed_principals(policy: PolicyConfig, signers: Signers) -> frozenset[str]:
-    """Return the principals whose keys may sign.
+    """Return the principals and forge users whose keys may sign.
 
-    Absent from policy: every principal of the file. Nobody left: `ConfigError` `no-signers`.
+    Absent from policy: every principal of the file. Nobody left: `ConfigError` `no-signers`, unless the mode is
+    `open`, where records name their own forge users.
     """
     listed = policy.allowed_signers
     names = frozenset(signers.all_principals() if listed is None else listed)
-    if not names:
+    if not names and policy.signer_mode != "open":
         raise ConfigError(
             "no-signers",
             "no signer is allowed: .gitledger/allowed_signers names nobody, or policy.allowed_signers is empty",
@@ -57,61 +72,112 @@ def allowed_principals(policy: PolicyConfig, signers: Signers) -> frozenset[str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signatories:
-    """Policy's view of keys at one moment, `now`; `vouched` maps records to the keys of mergers that name them."""
+    """Policy's view of keys at one moment, `now`.
+
+    `vouched` maps records to the keys of mergers that name them. `vouched_against` also counts revoked merged
+    receipts: revoking one must not make a failure vanish that it vouched for. `forges` hold the published keys of
+    users, by `FORGE:USER`.
+    """
 
     policy: PolicyConfig
     signers: Signers
     principals: frozenset[str]
     now: datetime
-    vouched: Mapping[RecordId, frozenset[KeyFingerprint]] = field(default_factory=dict)
+    vouched: Vouchers = field(default_factory=dict)
+    vouched_against: Vouchers = field(default_factory=dict)
+    forges: Mapping[str, Keyring] = field(default_factory=dict)
 
-    def judge(self, opened: Opened, at: datetime) -> Acceptance:
-        """Return whether the signature counts for a record that ended at `at`."""
+    def judge(self, opened: Opened, at: datetime, *, against: bool = False) -> Acceptance:
+        """Return whether the signature counts for a record that ended at `at`; `against`: it is no green one."""
         if not isinstance(opened, Verified):
             allowed = self.policy.accepts_unsigned
             return Acceptance(allowed, None, "" if allowed else "unsigned")
-        fault = self._key_fault(opened)
+        fault = self._key_fault(opened.key)
+        if not fault and opened.touched is False and not self.policy.allow_no_touch:
+            fault = "no-touch"
         if fault:
             return Acceptance(False, None, fault)
-        then = self.signers.principals(opened.key, at) & self.principals
+        claimed = opened.statement.signer.user if opened.statement.signer else ""
+        now = self._names(opened.key, self.now, claimed)
+        then = self._names(opened.key, at, claimed)
         if not then:
-            known = self.signers.principals(opened.key, self.now) & self.principals
-            return Acceptance(False, None, "key-not-valid-then" if known else "unknown-signer")
-        principal = min(then)
-        if self.signers.principals(opened.key, self.now) & self.principals:
-            return Acceptance(True, principal)
-        others = self.vouched.get(opened.envelope.id, frozenset()) - {opened.key.fingerprint}
-        return Acceptance(bool(others), principal, "" if others else "key-expired")
+            return Acceptance(False, None, "key-not-valid-then" if now else "unknown-signer")
+        if now:
+            return Acceptance(True, min(then))
+        vouched = self.vouched_against if against else self.vouched
+        others = vouched.get(opened.envelope.id, frozenset()) - {opened.key.fingerprint}
+        return Acceptance(bool(others), min(then), "" if others else "key-expired")
 
-    def _key_fault(self, opened: Verified) -> str:
-        if self.signers.is_revoked(opened.key):
+    def trusts(self, item: Undecodable) -> bool:
+        """Tell whether a record that can't be read was signed by a key that counts now, or that was vouched for."""
+        if item.key is None or self._key_fault(item.key):
+            return False
+        others = self.vouched_against.get(item.id, frozenset()) - {item.key.fingerprint}
+        return bool(others or self._names(item.key, self.now, ""))
+
+    def is_revoker(self, opened: Opened, at: datetime) -> bool:
+        """Tell whether one of policy's revokers signed, valid at `at` or now.
+
+        Either will do: a revocation can only take away, and must not lapse with the key that made it.
+        """
+        if not isinstance(opened, Verified) or self.signers.is_revoked(opened.key):
+            return False
+        key, revokers = opened.key, self.policy.revokers
+        return any(self._bears(key, name, at) or self._bears(key, name, self.now) for name in revokers)
+
+    def _key_fault(self, key: PublicKey) -> str:
+        if self.signers.is_revoked(key):
             return "key-revoked"
         listed = self.policy.allowed_key_fingerprints
-        if listed and opened.key.fingerprint not in listed:
-            return "key-not-allowed"
-        if opened.touched is False and not self.policy.allow_no_touch:
-            return "no-touch"
-        return ""
+        return "key-not-allowed" if listed and key.fingerprint not in listed else ""
+
+    def _names(self, key: PublicKey, at: datetime, claimed: str) -> frozenset[str]:
+        """Return the allowed names that `key` bears at `at`."""
+        names = {claimed} if self.policy.signer_mode == "open" and self._is_of_forge(key, claimed) else set()
+        if self.policy.allowed_signers is None:
+            return frozenset(names | self.signers.principals(key, at))
+        return frozenset(names | {name for name in self.principals if self._bears(key, name, at)})
+
+    def _bears(self, key: PublicKey, name: str, at: datetime) -> bool:
+        return self._is_of_forge(key, name) if ":" in name else self.signers.speaks_for(key, name, at)
+
+    def _is_of_forge(self, key: PublicKey, name: str) -> bool:
+        return name in self.forges and self.forges[name].holds(key)
 
 
-def vouchers(signatories: Signatories, merged: Iterable[HeldMerged]) -> dict[RecordId, frozenset[KeyFingerprint]]:
+def vouchers(bare: Signatories, merged: Iterable[HeldMerged]) -> dict[RecordId, frozenset[KeyFingerprint]]:
     """Return which records are named by merged receipts that count by themselves, and by whose keys."""
     found: dict[RecordId, set[KeyFingerprint]] = {}
     for held in merged:
-        if held.key is None or held.receipt.merged_at > signatories.now + CLOCK_TOLERANCE:
+        if held.key is None or held.receipt.merged_at > bare.now:
             continue
-        if signatories.judge(held.opened, held.receipt.merged_at).accepted:
+        if bare.judge(held.opened, held.receipt.merged_at).accepted:
             for shard in held.receipt.shards:
                 found.setdefault(shard.record, set()).add(held.key)
     return {record: frozenset(keys) for record, keys in found.items()}
 
 
 def signatories(
-    policy: PolicyConfig, signers: Signers, now: datetime, evidence: Iterable[Evidence]
+    policy: PolicyConfig,
+    signers: Signers,
+    now: datetime,
+    evidence: Iterable[Evidence],
+    *,
+    forges: Mapping[str, Keyring] | None = None,
 ) -> Signatories:
     """Return policy's view of keys, vouching included; raises `ConfigError` where nobody may sign."""
-    bare = Signatories(policy=policy, signers=signers, principals=allowed_principals(policy, signers), now=now)
-    merged = [held for pile in evidence for held in pile.merged]
-    return Signatories(
-        policy=policy, signers=signers, principals=bare.principals, now=now, vouched=vouchers(bare, merged)
+    piles = list(evidence)
+    bare = Signatories(
+        policy=policy,
+        signers=signers,
+        principals=allowed_principals(policy, signers),
+        now=now,
+        forges=forges or {},
+    )
+    merged = [held for pile in piles for held in pile.merged]
+    revoked = revoked_records(piles, bare.is_revoker)
+    return replace(
+        bare,
+        vouched=vouchers(bare, [held for held in merged if held.id not in revoked]),
+        vouched_against=vouchers(bare, merged),
     )

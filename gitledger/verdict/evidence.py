@@ -1,27 +1,33 @@
-"""Opened records sorted by what they claim. Nothing gets here whose signature was not checked first."""
+"""Opened records sorted by what they claim. Nothing gets here whose signature was not checked first.
+
+Two lines may be the same record: a key can sign a payload twice, and anyone can wrap somebody's signature into
+another certificate of the same key. So lines that differ are all kept, and a record counts if any of its lines
+does; whoever dropped "the duplicate" here could be made to drop the good one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
 
 from gitledger.errors import DecodeError
-from gitledger.records.ids import CommitId, KeyFingerprint, RecordId
+from gitledger.records.decode import Reader, load_json
+from gitledger.records.envelope import decode_line
+from gitledger.records.ids import CommitId, KeyFingerprint, RecordId, TreeId
+from gitledger.records.limits import MAX_PAYLOAD_BYTES
 from gitledger.records.merged import MergedReceipt
 from gitledger.records.outcomes import Outcome
 from gitledger.records.receipt import ShardReceipt
 from gitledger.records.revocation import Revocation
-from gitledger.records.statement import CAPABILITY, MERGED_RECEIPT, REVOCATION, SHARD_RECEIPT
-from gitledger.trust.verify import Rejected, Unsigned, Verified
+from gitledger.records.statement import CAPABILITY, MERGED_RECEIPT, REVOCATION, SHARD_RECEIPT, Subject
+from gitledger.trust.keys import PublicKey
+from gitledger.trust.verified import Rejected, Unsigned, Verified
 
 __all__ = ["Evidence", "Held", "HeldMerged", "HeldRevocation", "Opened", "Undecodable", "sort_records"]
 
 Opened = Verified | Unsigned
-
-
-def _key(opened: Opened) -> KeyFingerprint | None:
-    return opened.key.fingerprint if isinstance(opened, Verified) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +38,11 @@ class Held:
     receipt: ShardReceipt
     id: RecordId
     key: KeyFingerprint | None
+
+    @property
+    def subject(self) -> Subject:
+        """What it is about."""
+        return self.opened.statement.subject
 
     @property
     def commit(self) -> CommitId:
@@ -68,6 +79,11 @@ class HeldMerged:
     id: RecordId
     key: KeyFingerprint | None
 
+    @property
+    def subject(self) -> Subject:
+        """What it is about."""
+        return self.opened.statement.subject
+
 
 @dataclass(frozen=True, slots=True)
 class HeldRevocation:
@@ -78,20 +94,29 @@ class HeldRevocation:
     id: RecordId
     key: KeyFingerprint | None
 
+    @property
+    def subject(self) -> Subject:
+        """What it is about."""
+        return self.opened.statement.subject
+
 
 @dataclass(frozen=True, slots=True)
 class Undecodable:
-    """A record whose signature is good and whose predicate can't be read: what a trusted key signed so blocks."""
+    """A record whose signature is good and whose payload can't be read: what a trusted key signed so blocks.
 
-    opened: Opened
-    detail: str
+    `key` is None for an unsigned one, which blocks nobody. `commit` is what it seems to be about, as far as that
+    can be read; what is about another commit than the one it stands on was pasted there.
+    """
+
     id: RecordId
-    key: KeyFingerprint | None
+    key: PublicKey | None
+    detail: str
+    commit: CommitId | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """Records by kind. `rejected` and `foreign` never count; they are only reported."""
+    """Records by kind. `rejected`, `foreign` and `misplaced` never count; they are only reported."""
 
     shards: tuple[Held, ...] = ()
     merged: tuple[HeldMerged, ...] = ()
@@ -99,6 +124,28 @@ class Evidence:
     undecodable: tuple[Undecodable, ...] = ()
     rejected: tuple[Rejected, ...] = ()
     foreign: tuple[RecordId, ...] = ()
+    misplaced: tuple[RecordId, ...] = ()
+
+    def placed(self, commit: CommitId, tree: TreeId) -> Evidence:
+        """Return the same evidence with whatever is not about this very commit and tree set apart.
+
+        Place proves nothing (DESIGN section 2, law 4).
+        """
+        subject = Subject(commit=commit, tree=tree)
+        strays = [item.id for item in self.shards if item.subject != subject]
+        strays += [item.id for item in self.merged if item.subject != subject]
+        strays += [item.id for item in self.revocations if item.subject != subject]
+        strays += [item.id for item in self.undecodable if item.commit not in (None, commit)]
+        if not strays:
+            return self
+        return replace(
+            self,
+            shards=tuple(item for item in self.shards if item.subject == subject),
+            merged=tuple(item for item in self.merged if item.subject == subject),
+            revocations=tuple(item for item in self.revocations if item.subject == subject),
+            undecodable=tuple(item for item in self.undecodable if item.commit in (None, commit)),
+            misplaced=(*self.misplaced, *strays),
+        )
 
 
 @dataclass(slots=True)
@@ -110,53 +157,82 @@ class _Piles:
     rejected: list[Rejected] = field(default_factory=list)
     foreign: list[RecordId] = field(default_factory=list)
 
+    def freeze(self) -> Evidence:
+        return Evidence(
+            shards=tuple(self.shards),
+            merged=tuple(self.merged),
+            revocations=tuple(self.revocations),
+            undecodable=tuple(self.undecodable),
+            rejected=tuple(self.rejected),
+            foreign=tuple(self.foreign),
+        )
+
 
 def sort_records(opened: Iterable[Opened | Rejected], *, repository: str) -> Evidence:
     """Return the records of `repository` by kind; those of another repository are set apart as foreign.
 
-    A record is told apart by (id, key): the same payload signed by two keys is two records, a line read from two
-    refs is one.
+    A line that is read from two refs is one; see the module's docstring for lines that differ.
     """
     piles = _Piles()
-    seen: set[tuple[RecordId, KeyFingerprint | None]] = set()
-    for item in opened:
+    for item in {item.line: item for item in opened}.values():
         if isinstance(item, Rejected):
-            piles.rejected.append(item)
-            continue
-        identity = (item.envelope.id, _key(item))
-        if identity not in seen:
-            seen.add(identity)
+            _reject(item, piles, repository)
+        else:
             _place(item, piles, repository)
-    return Evidence(
-        shards=tuple(piles.shards),
-        merged=tuple(piles.merged),
-        revocations=tuple(piles.revocations),
-        undecodable=tuple(piles.undecodable),
-        rejected=tuple(piles.rejected),
-        foreign=tuple(piles.foreign),
-    )
+    return piles.freeze()
+
+
+def _reject(item: Rejected, piles: _Piles, repository: str) -> None:
+    """File a rejected line; one that a key really signed and nobody can read is undecodable."""
+    if item.reason != "undecodable" or item.key is None or item.record is None:
+        piles.rejected.append(item)
+        return
+    payload = decode_line(item.line).payload
+    if _peek(payload, "predicate", "repository") not in (None, repository):
+        piles.foreign.append(item.record)
+        return
+    commit = _peek_commit(payload)
+    piles.undecodable.append(Undecodable(item.record, item.key, item.detail, commit))
 
 
 def _place(item: Opened, piles: _Piles, repository: str) -> None:
-    record, key = item.envelope.id, _key(item)
-    try:
-        if item.statement.predicate_type == SHARD_RECEIPT:
-            receipt = ShardReceipt.decode(item.statement)
-            if receipt.repository == repository:
-                piles.shards.append(Held(item, receipt, record, key))
-                return
-        elif item.statement.predicate_type == MERGED_RECEIPT:
-            merged = MergedReceipt.decode(item.statement)
-            if merged.repository == repository:
-                piles.merged.append(HeldMerged(item, merged, record, key))
-                return
-        elif item.statement.predicate_type == REVOCATION:
-            revocation = Revocation.decode(item.statement)
-            if revocation.repository == repository:
-                piles.revocations.append(HeldRevocation(item, revocation, record, key))
-                return
-        elif item.statement.predicate_type == CAPABILITY:
-            return  # judged by the lanes' release check, not here
+    record = item.envelope.id
+    key = item.key.fingerprint if isinstance(item, Verified) else None
+    kind = item.statement.predicate_type
+    if kind == CAPABILITY:
+        return  # judged by the lanes' release check, not here
+    if _peek(item.envelope.payload, "predicate", "repository") not in (None, repository):
         piles.foreign.append(record)
+        return
+    try:
+        if kind == SHARD_RECEIPT:
+            piles.shards.append(Held(item, ShardReceipt.decode(item.statement), record, key))
+        elif kind == MERGED_RECEIPT:
+            piles.merged.append(HeldMerged(item, MergedReceipt.decode(item.statement), record, key))
+        elif kind == REVOCATION:
+            piles.revocations.append(HeldRevocation(item, Revocation.decode(item.statement), record, key))
+        else:
+            raise DecodeError("malformed", f"$.predicateType: {kind} is not known here")
     except DecodeError as error:
-        piles.undecodable.append(Undecodable(item, error.message, record, key))
+        signed_by = item.key if isinstance(item, Verified) else None
+        commit = item.statement.subject.commit
+        piles.undecodable.append(Undecodable(record, signed_by, error.message, commit))
+
+
+def _peek(payload: bytes, *path: str) -> Any:
+    """Return the value at a path of a payload that may be anything at all, or None."""
+    try:
+        reader = Reader(load_json(payload, limit=MAX_PAYLOAD_BYTES))
+        for name in path[:-1]:
+            reader = reader.child(name)
+        return reader.text(path[-1])
+    except DecodeError:
+        return None
+
+
+def _peek_commit(payload: bytes) -> CommitId | None:
+    try:
+        subjects = Reader(load_json(payload, limit=MAX_PAYLOAD_BYTES)).children("subject", limit=1)
+        return CommitId(subjects[0].child("digest").text("gitCommit")) if subjects else None
+    except DecodeError:
+        return None

@@ -2,47 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from datetime import datetime
 
 from gitledger.records.ids import CommitId, KeyFingerprint, RecordId
-from gitledger.trust.verify import Verified
-from gitledger.verdict.acceptance import Signatories
-from gitledger.verdict.evidence import Evidence, HeldRevocation
+from gitledger.verdict.evidence import Evidence, HeldRevocation, Opened
 
-__all__ = ["revoked_records"]
+__all__ = ["revoked_records", "void_revocations"]
+
+IsRevoker = Callable[[Opened, datetime], bool]
+"""Tells whether one of policy's revokers signed a record, at the time that it claims."""
 
 
-def revoked_records(evidence: Iterable[Evidence], signatories: Signatories) -> frozenset[RecordId]:
+def revoked_records(evidence: Iterable[Evidence], is_revoker: IsRevoker) -> frozenset[RecordId]:
     """Return the ids of records that a revocation on the same commit names.
 
-    A revocation counts when made by the record's own key or by one of policy's `revokers`; its own time is not
-    asked, since it can only take away.
+    A revocation counts when made by the record's own key or by one of policy's `revokers`, whenever it was made.
+    A revoker's is in force before the record itself arrives.
     """
     found: set[RecordId] = set()
     for pile in evidence:
-        if not pile.revocations:
-            continue
-        owners = _owners(pile)
-        for held in pile.revocations:
-            if held.key is None:
-                continue
-            record = (held.revocation.record, held.revocation.subject.commit)
-            if held.key in owners.get(record, set()) or _is_revoker(held, signatories):
-                found.add(held.revocation.record)
+        owners = _owners(pile) if pile.revocations else {}
+        found.update(held.revocation.record for held in pile.revocations if _counts(held, owners, is_revoker))
     return frozenset(found)
 
 
-def _owners(pile: Evidence) -> dict[tuple[RecordId, CommitId], set[KeyFingerprint | None]]:
-    owners: dict[tuple[RecordId, CommitId], set[KeyFingerprint | None]] = {}
-    for shard in pile.shards:
-        owners.setdefault((shard.id, shard.receipt.repo.commit), set()).add(shard.key)
-    for merged in pile.merged:
-        owners.setdefault((merged.id, merged.receipt.repo.commit), set()).add(merged.key)
-    return owners
+def void_revocations(pile: Evidence, is_revoker: IsRevoker) -> tuple[HeldRevocation, ...]:
+    """Return the revocations of one commit that are neither by the record's own key nor by a revoker."""
+    owners = _owners(pile) if pile.revocations else {}
+    return tuple(held for held in pile.revocations if not _counts(held, owners, is_revoker))
 
 
-def _is_revoker(held: HeldRevocation, signatories: Signatories) -> bool:
-    if not isinstance(held.opened, Verified) or signatories.signers.is_revoked(held.opened.key):
+_Owners = dict[tuple[RecordId, CommitId], set[KeyFingerprint | None]]
+
+
+def _counts(held: HeldRevocation, owners: _Owners, is_revoker: IsRevoker) -> bool:
+    if held.key is None:
         return False
-    names = signatories.signers.principals(held.opened.key, signatories.now)
-    return bool(names & frozenset(signatories.policy.revokers))
+    record = (held.revocation.record, held.subject.commit)
+    return held.key in owners.get(record, ()) or is_revoker(held.opened, held.revocation.revoked_at)
+
+
+def _owners(pile: Evidence) -> _Owners:
+    owners: _Owners = {}
+    for shard in pile.shards:
+        owners.setdefault((shard.id, shard.subject.commit), set()).add(shard.key)
+    for merged in pile.merged:
+        owners.setdefault((merged.id, merged.subject.commit), set()).add(merged.key)
+    return owners
