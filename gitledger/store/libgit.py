@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,9 +29,20 @@ from gitledger.store.objects import Identity, RefUpdate
 if TYPE_CHECKING:
     from pygit2.transaction import ReferenceTransaction
 
-__all__ = ["LibgitObjects"]
+__all__ = ["LibgitObjects", "set_switches"]
 
 _FAULTS = (pygit2.GitError, OSError, ValueError, MemoryError)
+
+
+@cache
+def set_switches() -> None:
+    """Set libgit2's switches for the whole process, once.
+
+    Objects and refs reach the disk before their names do, objects therefore before the refs that lead to them. And
+    git, which knows safe.directory from the environment too, is the one judge of ownership.
+    """
+    pygit2.settings.enable_fsync_gitdir(True)
+    pygit2.settings.owner_validation = False
 
 
 class _RefMovedError(Exception):
@@ -47,10 +59,7 @@ class LibgitObjects:
     object_format = "sha1"
 
     def __init__(self, git_dir: Path) -> None:
-        # Both are switches of the whole process. Objects and refs reach the disk before their names do, and git,
-        # which knows safe.directory from the environment too, is the one judge of ownership.
-        pygit2.settings.enable_fsync_gitdir(True)
-        pygit2.settings.owner_validation = False
+        set_switches()
         try:
             self._repo = pygit2.Repository(str(git_dir), pygit2.enums.RepositoryOpenFlag.NO_SEARCH)
         except (pygit2.GitError, KeyError, OSError) as error:

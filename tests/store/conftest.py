@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+import pygit2
 import pytest
 
 from gitledger.records.ids import BlobId, CommitId, TreeId
 from gitledger.records.tree import MODE_FILE, MODE_FOLDER, TreeEntry
 from gitledger.store.ledger import Ledger, Retry
-from gitledger.store.libgit import LibgitObjects
+from gitledger.store.libgit import LibgitObjects, set_switches
 from gitledger.store.objects import GitObjects, Identity
 
 # A second back end adds one line here.
@@ -19,6 +20,13 @@ BACK_ENDS: Mapping[str, Callable[[Path], GitObjects]] = {
 }
 
 ALICE = Identity(name="Alice", email="alice@example.org")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_fsync() -> None:
+    """Spare the disk: a test loses power never, and writes thousands of objects. Child processes do sync."""
+    set_switches()
+    pygit2.settings.enable_fsync_gitdir(False)
 
 
 @pytest.fixture(params=sorted(BACK_ENDS))
