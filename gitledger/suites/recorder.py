@@ -11,13 +11,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
+from gitledger.machine.child import ChildExit
 from gitledger.records.bodies import TestResult
 from gitledger.records.decode import shown
 from gitledger.records.ids import NodeId
 from gitledger.records.outcomes import TestOutcome
 from gitledger.suites.journal import START, Event, Facts, Journal
 from gitledger.suites.result import (
-    ChildEnd,
     SuiteResult,
     Tools,
     child_reasons,
@@ -114,7 +114,7 @@ _BADNESS = (
 )
 
 
-def summarise(journal: Journal | None, end: ChildEnd, *, repository: str | None = None) -> SuiteResult:
+def summarise(journal: Journal | None, end: ChildExit, *, repository: str | None = None) -> SuiteResult:
     """Return the result of a run from its journal (None: there is none) and from what the parent saw of its end.
 
     The child's claims are never better than its end: a signal, a time-out and a status that nothing explains

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from types import MappingProxyType
-from typing import Protocol
 
+from gitledger.machine.child import ChildExit
 from gitledger.records.bodies import TestResult, collection_digest
 from gitledger.records.ids import Digest, NodeId
 from gitledger.records.outcomes import Counts, Outcome, TestOutcome, worst
 
 __all__ = [
     "REASONS",
-    "ChildEnd",
     "SuiteResult",
     "Tools",
     "child_reasons",
@@ -56,6 +54,9 @@ REASONS = MappingProxyType(
         "report-malformed": Outcome.ERROR,
         # the process, as its parent saw it
         "timeout": Outcome.ERROR,
+        "stalled": Outcome.ERROR,
+        "interrupted": Outcome.INCOMPLETE,
+        "out-of-memory": Outcome.ERROR,
         "signal": Outcome.ERROR,
         "signal-at-exit": Outcome.ERROR,  # after the session had finished
         "exit-status": Outcome.ERROR,  # nothing that was reported explains it
@@ -69,23 +70,10 @@ _EXPLAIN_NO_STATUS = {
     "no-full-collection",
     "no-journal",
     "no-tests",
+    "report-missing",
+    "report-stale",
     "workers-disagree",
 }
-
-
-class ChildEnd(Protocol):
-    """What the parent saw of a child's end (`machine.child.ChildExit`): a status, or a signal."""
-
-    @property
-    def status(self) -> int | None: ...  # noqa: D102
-    @property
-    def signal(self) -> int | None: ...  # noqa: D102
-    @property
-    def timed_out(self) -> bool: ...  # noqa: D102
-    @property
-    def started_at(self) -> datetime: ...  # noqa: D102
-    @property
-    def ended_at(self) -> datetime: ...  # noqa: D102
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,13 +177,19 @@ def outcome_reasons(results: Iterable[TestResult]) -> set[str]:
     return {reason for outcome, reason in found.items() if outcome in outcomes}
 
 
-def child_reasons(end: ChildEnd, *, finished: bool) -> set[str]:
-    """Return what the way in which the process ended says: a time-out, or a signal (at exit, once finished)."""
-    if end.timed_out:
-        return {"timeout"}
-    if end.signal is not None:
-        return {"signal-at-exit" if finished else "signal"}
-    return set()
+def child_reasons(end: ChildExit, *, finished: bool) -> set[str]:
+    """Return what the way in which the process ended says, whatever it reported before.
+
+    A time-out, a stall or an interruption explains the signal that followed; any other signal is named, as
+    `signal-at-exit` where the session had `finished`. The kernel's OOM killer is named beside them.
+    """
+    asked = {"timeout": end.timed_out, "stalled": end.stalled, "interrupted": end.interrupted}
+    found = {reason for reason, holds in asked.items() if holds}
+    if not found and end.signal is not None:
+        found.add("signal-at-exit" if finished else "signal")
+    if end.oom:
+        found.add("out-of-memory")
+    return found
 
 
 def exit_reasons(status: int | None, reasons: Iterable[str]) -> set[str]:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from gitledger.machine.child import ChildExit
 from gitledger.suites.inject import child_environment
 from gitledger.suites.journal import Journal, read_journal
 from gitledger.suites.recorder import summarise
@@ -23,15 +24,21 @@ BEGAN = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
 ENDED = datetime(2026, 1, 31, 12, 0, 2, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class End:
-    """A child's end, as the room `machine` tells it."""
-
-    status: int | None = 0
-    signal: int | None = None
-    timed_out: bool = False
-    started_at: datetime = BEGAN
-    ended_at: datetime = ENDED
+def child_end(status: int | None = 0, **known: object) -> ChildExit:
+    """Return the end of a child that ran for two seconds."""
+    plain = {
+        "signal": None,
+        "timed_out": False,
+        "interrupted": False,
+        "stalled": False,
+        "oom": None,
+        "started_at": BEGAN,
+        "ended_at": ENDED,
+        "duration_ns": 2_000_000_000,
+        "max_rss_bytes": None,
+        "leftovers": 0,
+    }
+    return ChildExit(status=status, **{**plain, **known})
 
 
 @dataclass(frozen=True)
@@ -40,7 +47,7 @@ class Run:
 
     result: SuiteResult
     journal: Journal | None
-    end: End
+    end: ChildExit
     output: str
     data: bytes
 
@@ -52,9 +59,9 @@ class Run:
         }
 
 
-@pytest.fixture
-def end() -> type[End]:
-    return End
+@pytest.fixture(scope="session")
+def end() -> Callable[..., ChildExit]:
+    return child_end
 
 
 @pytest.fixture
@@ -104,7 +111,7 @@ def run_suite(tmp_path: Path, suite_env: dict[str, str]) -> Callable[..., Run]:
             timeout=100,
         )
         code = child.returncode
-        seen = End(status=code) if code >= 0 else End(status=None, signal=-code)
+        seen = child_end(code) if code >= 0 else child_end(None, signal=-code)
         data = journal.read_bytes() if journal.exists() else b""
         read = read_journal(data, NONCE) if data else None
         result = summarise(read, seen, repository=repository)

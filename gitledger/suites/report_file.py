@@ -1,0 +1,59 @@
+"""Report files that a runner writes: whether this run wrote them, and their bytes within limits."""
+
+from __future__ import annotations
+
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from gitledger.errors import DecodeError
+
+__all__ = ["MAX_REPORT_BYTES", "FileStamp", "is_written_between", "read_report", "stamp"]
+
+MAX_REPORT_BYTES = 256 << 20
+"""One report file."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileStamp:
+    """What tells one state of a file from another: it changes with every write, even of the same bytes."""
+
+    device: int
+    inode: int
+    size_bytes: int
+    modified_ns: int
+    changed_ns: int
+
+
+def stamp(path: Path) -> FileStamp | None:
+    """Return the stamp of the file at `path`, or None where there is none (or something that is no file)."""
+    try:
+        found = path.stat()
+    except (OSError, ValueError):
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        return None
+    return FileStamp(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def is_written_between(before: FileStamp | None, after: FileStamp | None) -> bool:
+    """Tell whether the file was written between the two stamps; a file left over from an earlier run was not."""
+    return after is not None and after != before
+
+
+def read_report(path: Path) -> bytes:
+    """Return the bytes of the report at `path`; raises `DecodeError` where it is too large or unreadable."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_REPORT_BYTES + 1)
+    except OSError as error:
+        raise DecodeError(
+            "report-unreadable",
+            f"the report {path} can't be read: {error.strerror}",
+            "check the command's report option",
+        ) from error
+    if len(data) > MAX_REPORT_BYTES:
+        raise DecodeError(
+            "report-too-large", f"the report {path} exceeds {MAX_REPORT_BYTES} bytes", "split the shard"
+        )
+    return data
