@@ -11,12 +11,21 @@ import hashlib
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from gitledger.errors import DecodeError
-from gitledger.records.decode import Reader, fail
+from gitledger.records.decode import Reader, byte_length, fail
 from gitledger.records.ids import BlobId, Digest, NodeId, digest, object_id
-from gitledger.records.limits import MAX_BODY_BYTES, MAX_BODY_UNPACKED_BYTES, MAX_NODE_ID_BYTES, MAX_TESTS
+from gitledger.records.limits import (
+    MAX_BODY_BYTES,
+    MAX_BODY_ITEMS,
+    MAX_BODY_LIST,
+    MAX_BODY_UNPACKED_BYTES,
+    MAX_INTEGER,
+    MAX_NODE_ID_BYTES,
+    MAX_TESTS,
+    MAX_TEXT_BYTES,
+)
 from gitledger.records.outcomes import TestOutcome
 
 __all__ = [
@@ -72,23 +81,67 @@ def check_body(ref: BodyRef, blob: bytes) -> None:
 
 
 def pack(value: Any) -> bytes:
-    """Return the body that holds `value`, a tree of maps, lists, strings, bytes, integers and floats.
+    """Return the body that holds `value`, a tree of maps with string keys, lists, strings, bytes and numbers.
 
-    Raises `DecodeError` where the result would exceed what readers accept.
+    Raises `DecodeError` where readers would refuse the result.
     """
     import msgpack
 
     raw: bytes = msgpack.packb(value, use_bin_type=True, unicode_errors="surrogatepass")
-    blob = bytes([_VERSION]) + zlib.compress(raw, 9)
-    if len(raw) > MAX_BODY_UNPACKED_BYTES or len(blob) > MAX_BODY_BYTES:
+    if len(raw) > MAX_BODY_UNPACKED_BYTES:
         raise DecodeError("body-too-large", f"a body of {len(raw)} bytes exceeds the limit", "split the shard")
+    blob = bytes([_VERSION]) + zlib.compress(raw, 9)
+    unpack(blob)
     return blob
 
 
 def unpack(blob: bytes) -> Any:
-    """Return the value that a body holds; raises `DecodeError` for anything but exactly one encoding of it."""
+    """Return the value that a body holds; raises `DecodeError`, never another error.
+
+    Refused: an unknown format version, anything but one complete zlib stream of one msgpack value, duplicate keys
+    and keys that are not strings, extension types, and whatever exceeds the limits. (A timestamp, which msgpack
+    decodes by itself, is left to the decoders of each kind: none takes one.)
+    """
     import msgpack
 
+    raw = _inflate(blob)
+    items = 0
+
+    def count(values: list[Any]) -> list[Any]:
+        nonlocal items
+        items += len(values)
+        if items > MAX_BODY_ITEMS:
+            raise DecodeError("body-too-large", f"a body holds more than {MAX_BODY_ITEMS} items")
+        return values
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        result = dict(count(pairs))
+        if len(result) != len(pairs):
+            raise ValueError("duplicate key")
+        return result
+
+    try:
+        return msgpack.unpackb(
+            raw,
+            raw=False,
+            strict_map_key=True,
+            unicode_errors="surrogatepass",
+            list_hook=count,
+            object_pairs_hook=unique,
+            ext_hook=_no_extension,
+            max_array_len=MAX_BODY_LIST,
+            max_map_len=MAX_BODY_LIST,
+        )
+    except DecodeError:
+        raise
+    except Exception as error:  # msgpack raises a dozen types, ValueError and RecursionError among them
+        raise DecodeError(
+            "body-corrupt", f"a body is not msgpack as we write it: {type(error).__name__}"
+        ) from error
+
+
+def _inflate(blob: bytes) -> bytes:
+    """Return the msgpack bytes of a body, never more than the limit, whatever the stream would expand to."""
     if len(blob) > MAX_BODY_BYTES:
         raise DecodeError("body-too-large", f"a body of {len(blob)} bytes exceeds the limit of {MAX_BODY_BYTES}")
     if not blob or blob[0] != _VERSION:
@@ -102,10 +155,11 @@ def unpack(blob: bytes) -> Any:
         raise DecodeError("body-too-large", f"a body unpacks to more than {MAX_BODY_UNPACKED_BYTES} bytes")
     if not inflate.eof or inflate.unused_data:
         raise DecodeError("body-corrupt", "a body is cut short or has trailing bytes", "git ledger fsck")
-    try:
-        return msgpack.unpackb(raw, raw=False, strict_map_key=True, unicode_errors="surrogatepass")
-    except Exception as error:  # msgpack raises a dozen types, ValueError and RecursionError among them
-        raise DecodeError("body-corrupt", f"a body is not msgpack: {type(error).__name__}") from error
+    return raw
+
+
+def _no_extension(code: int, _data: bytes) -> NoReturn:
+    raise ValueError(f"extension type {code}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,23 +191,31 @@ class TestResult:
 
 _OUTCOMES = tuple(TestOutcome)
 _PHASES = (None, "setup", "call", "teardown", "collect")
+_COLUMNS = 6
 
 
 def encode_tests(results: Sequence[TestResult]) -> bytes:
-    """Return the body of test results, in the order given (collection order)."""
-    columns: list[Any] = [[], [], [], [], [], []]
-    for result in results:
-        row = (
+    """Return the body of test results, in the order given (collection order).
+
+    Durations that are all whole microseconds are written as such, which is where most of the bytes are. Raises
+    `DecodeError` for what readers would refuse.
+    """
+    unit = 1 if any(result.duration_ns % 1000 for result in results) else 1000
+    rows = [
+        (
             result.node_id,
             _OUTCOMES.index(result.outcome),
             _PHASES.index(result.phase),
-            result.duration_ns,
+            result.duration_ns // unit,
             result.attempts,
             [[check.name, check.passed, check.detail] for check in result.checks],
         )
-        for column, cell in zip(columns, row, strict=True):
-            column.append(cell)
-    return pack({"kind": "tests", "columns": columns})
+        for result in results
+    ]
+    for place, row in enumerate(rows):
+        _result(place, row, unit)
+    columns = [list(column) for column in zip(*rows, strict=True)] if rows else [[]] * _COLUMNS
+    return pack({"columns": columns, "kind": "tests", "unit_ns": unit})
 
 
 def decode_tests(blob: bytes) -> tuple[TestResult, ...]:
@@ -161,43 +223,50 @@ def decode_tests(blob: bytes) -> tuple[TestResult, ...]:
     value = unpack(blob)
     if not isinstance(value, dict) or value.get("kind") != "tests":
         raise DecodeError("body-corrupt", "$.kind: not a body of test results")
-    columns = value.get("columns")
+    columns, unit = value.get("columns"), value.get("unit_ns")
+    if type(unit) is not int or unit not in (1, 1000):
+        raise DecodeError("body-corrupt", "$.unit_ns: expected 1 or 1000")
     if (
         not isinstance(columns, list)
-        or len(columns) != 6
+        or len(columns) != _COLUMNS
         or not all(isinstance(column, list) and len(column) == len(columns[0]) for column in columns)
     ):
-        raise DecodeError("body-corrupt", "$.columns: expected six lists of one length")
+        raise DecodeError("body-corrupt", f"$.columns: expected {_COLUMNS} lists of one length")
     if len(columns[0]) > MAX_TESTS:
         raise DecodeError("body-too-large", f"$.columns: more than {MAX_TESTS} test results")
-    return tuple(_result(f"$.columns[*][{i}]", row) for i, row in enumerate(zip(*columns, strict=True)))
+    return tuple(_result(place, row, unit) for place, row in enumerate(zip(*columns, strict=True)))
 
 
-def _result(path: str, row: tuple[Any, ...]) -> TestResult:
+def _result(place: int, row: tuple[Any, ...], unit: int) -> TestResult:
+    """Return one result; `place` is its number in the columns, for the error's path."""
     node_id, outcome, phase, duration, attempts, checks = row
-    if not isinstance(node_id, str) or len(node_id) > MAX_NODE_ID_BYTES:
-        fail(path, "node id: expected a string within its limit")
+    if not isinstance(node_id, str) or byte_length(node_id) > MAX_NODE_ID_BYTES:
+        fail(f"$.columns[0][{place}]", f"node id: expected a string of at most {MAX_NODE_ID_BYTES} bytes")
     if type(outcome) is not int or not 0 <= outcome < len(_OUTCOMES):
-        fail(path, "outcome: unknown")
+        fail(f"$.columns[1][{place}]", "unknown outcome")
     if type(phase) is not int or not 0 <= phase < len(_PHASES):
-        fail(path, "phase: unknown")
-    if type(duration) is not int or duration < 0 or type(attempts) is not int or attempts < 1:
-        fail(path, "duration or attempts: expected integers from 0 and 1")
+        fail(f"$.columns[2][{place}]", "unknown phase")
+    if type(duration) is not int or not 0 <= duration * unit <= MAX_INTEGER:
+        fail(f"$.columns[3][{place}]", "duration: expected an integer from 0")
+    if type(attempts) is not int or not 1 <= attempts <= MAX_INTEGER:
+        fail(f"$.columns[4][{place}]", "attempts: expected an integer from 1")
     if not isinstance(checks, list):
-        fail(path, "checks: expected a list")
+        fail(f"$.columns[5][{place}]", "checks: expected a list")
     return TestResult(
         node_id=NodeId(node_id),
         outcome=_OUTCOMES[outcome],
         phase=_PHASES[phase],
-        duration_ns=duration,
+        duration_ns=duration * unit,
         attempts=attempts,
-        checks=tuple(_check(path, item) for item in checks) if checks else (),
+        checks=tuple(_check(f"$.columns[5][{place}]", item) for item in checks) if checks else (),
     )
 
 
 def _check(path: str, item: Any) -> Check:
     match item:
         case [str(name), bool(passed), str(detail)]:
+            if byte_length(name) > MAX_TEXT_BYTES or byte_length(detail) > MAX_TEXT_BYTES:
+                fail(path, f"a check of more than {MAX_TEXT_BYTES} bytes")
             return Check(name=name, passed=passed, detail=detail)
     fail(path, "checks: expected [name, passed, detail]")
 

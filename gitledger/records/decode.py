@@ -7,24 +7,29 @@ them (DESIGN section 3).
 
 from __future__ import annotations
 
-import base64
 import binascii
 import json
+import math
 import re
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import NoReturn, TypeVar
 
 from gitledger.errors import DecodeError
-from gitledger.records.limits import MAX_JSON_DEPTH, MAX_TEXT_BYTES
+from gitledger.records.limits import MAX_INTEGER, MAX_JSON_DEPTH, MAX_NUMBER_CHARACTERS, MAX_TEXT_BYTES
 
-__all__ = ["Reader", "decode_base64", "format_time", "load_json", "parse_time", "shown"]
+__all__ = ["Reader", "byte_length", "decode_base64", "fail", "format_time", "load_json", "parse_time", "shown"]
 
 T = TypeVar("T")
+Word = TypeVar("Word", bound=StrEnum)
 Json = object
 
-_TIME = re.compile(r"\A(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?Z\Z")
-MAX_INT = (1 << 63) - 1
+_TIME = re.compile(r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,9})?Z\Z")
+_PLAIN_KEY = re.compile(r"\A[A-Za-z0-9_]{1,60}\Z")
 
 
 def fail(path: str, text: str) -> NoReturn:
@@ -36,89 +41,147 @@ def fail(path: str, text: str) -> NoReturn:
 
 def shown(value: object, limit: int = 60) -> str:
     """Return a short, escaped, printable-ASCII spelling of a value from outside."""
-    text = ascii(value)
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    text = ascii(value[: limit + 1] if isinstance(value, str) else value)
+    return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
-def _no_duplicates(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    result = dict(pairs)
-    if len(result) != len(pairs):
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                fail("$", f"duplicate key {shown(key)}")
-            seen.add(key)
-    return result
+def byte_length(text: str) -> int:
+    """Return the length of a string in UTF-8, lone surrogates counted as three bytes."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
-def _no_constant(text: str) -> NoReturn:
-    fail("$", f"{text} is not JSON")
+class _RefusedError(ValueError):
+    """The parser met what JSON allows, or Python's parser does, and we don't."""
 
 
-def _int(text: str) -> int:
-    if len(text) > 20:
-        fail("$", "a number is out of range")
-    return int(text)
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    """Stands in a parsed document where something was refused, so that its path can be told."""
+
+    text: str
+
+
+def _refuse(text: str) -> NoReturn:
+    raise _RefusedError(text)
+
+
+def _strict_decoder(refuse: Callable[[str], Json]) -> json.JSONDecoder:
+    """Return a decoder that hands whatever is refused to `refuse`."""
+
+    def unique(pairs: list[tuple[str, Json]]) -> Json:
+        result = dict(pairs)
+        if len(result) == len(pairs):
+            return result
+        twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        return refuse(f"duplicate key {shown(twice)}")
+
+    def integer(text: str) -> Json:
+        return int(text) if len(text) <= MAX_NUMBER_CHARACTERS else refuse("a number is too long")
+
+    def real(text: str) -> Json:
+        value = float(text) if len(text) <= MAX_NUMBER_CHARACTERS else math.inf
+        return value if math.isfinite(value) else refuse("a number is out of range or too long")
+
+    return json.JSONDecoder(
+        object_pairs_hook=unique,
+        parse_constant=lambda text: refuse(f"{text} is not JSON"),
+        parse_int=integer,
+        parse_float=real,
+    )
+
+
+_STRICT = _strict_decoder(_refuse)
+_LOCATING = _strict_decoder(_Fault)
 
 
 def load_json(data: bytes, *, limit: int) -> Json:
     """Return the value that UTF-8 JSON `data` spells.
 
-    Raises `DecodeError` for more than `limit` bytes, invalid UTF-8, duplicate keys, NaN or Infinity, numbers of
-    more than 20 characters, and nesting deeper than `MAX_JSON_DEPTH`.
+    Raises `DecodeError` for more than `limit` bytes, invalid UTF-8, duplicate keys, NaN or Infinity, numbers that
+    overflow or have more than `MAX_NUMBER_CHARACTERS`, and nesting deeper than `MAX_JSON_DEPTH`.
     """
     if len(data) > limit:
         fail("$", f"{len(data)} bytes, more than the limit of {limit}")
-    depth = deepest = 0
-    for byte in re.finditer(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', data):
-        first = byte.group()[0]
-        if first in b"[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif first in b"]}":
-            depth -= 1
-    if deepest > MAX_JSON_DEPTH:
-        fail("$", f"nested {deepest} deep, more than the limit of {MAX_JSON_DEPTH}")
     try:
-        return json.loads(
-            data.decode("utf-8"),
-            object_pairs_hook=_no_duplicates,
-            parse_constant=_no_constant,
-            parse_int=_int,
-        )
+        text = data.decode("utf-8")
+        value: Json = _STRICT.decode(text)
+    except _RefusedError as error:
+        _fail_at_place(text, str(error))
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise DecodeError("malformed", f"$: not JSON: {error}", "the record is ignored") from error
     except RecursionError as error:
         raise DecodeError("malformed", "$: nested too deeply", "the record is ignored") from error
+    # As many openers as levels are needed, so most records are through with two fast counts.
+    if data.count(b"[") + data.count(b"{") > MAX_JSON_DEPTH and _depth(value) > MAX_JSON_DEPTH:
+        fail("$", f"nested deeper than the limit of {MAX_JSON_DEPTH}")
+    return value
 
 
-def decode_base64(text: str, path: str) -> bytes:
+def _depth(value: Json) -> int:
+    """Return how deeply lists and objects are nested, without recursion."""
+    depth, level = 0, [value]
+    while containers := [item for item in level if isinstance(item, list | dict)]:
+        depth += 1
+        level = [child for item in containers for child in (item.values() if isinstance(item, dict) else item)]
+    return depth
+
+
+def _fail_at_place(text: str, reason: str) -> NoReturn:
+    """Raise the decoding error of a document that was refused, naming the path where it can be told."""
+    with suppress(ValueError, RecursionError):
+        fault = _find_fault(_LOCATING.decode(text), "$", MAX_JSON_DEPTH)
+        if fault is not None:
+            fail(*fault)
+    fail("$", reason)
+
+
+def _find_fault(value: Json, path: str, levels: int) -> tuple[str, str] | None:
+    if isinstance(value, _Fault):
+        return path, value.text
+    steps: Iterable[tuple[str, Json]] = ()
+    if isinstance(value, dict):
+        steps = ((f".{key if _PLAIN_KEY.match(key) else shown(key)}", child) for key, child in value.items())
+    elif isinstance(value, list):
+        steps = ((f"[{i}]", child) for i, child in enumerate(value))
+    if levels > 0:
+        for step, child in steps:
+            found = _find_fault(child, path + step, levels - 1)
+            if found is not None:
+                return found
+    return None
+
+
+def decode_base64(text: bytes, path: str) -> bytes:
     """Return the bytes of canonical, padded, standard-alphabet base64; any second spelling is refused."""
     try:
-        raw = text.encode("ascii")
-        data = base64.b64decode(raw, validate=True)
-    except (UnicodeEncodeError, binascii.Error) as error:
+        data = binascii.a2b_base64(text)
+    except binascii.Error as error:
         raise DecodeError("malformed", f"{path}: not base64", "the record is ignored") from error
-    if base64.b64encode(data) != raw:
+    # The decoder skips what is no base64 and ignores spare bits; only encoding again tells both.
+    if binascii.b2a_base64(data, newline=False) != text:
         fail(path, "base64 is not in its canonical spelling")
     return data
 
 
 def parse_time(text: str) -> datetime:
-    """Return the instant that an RFC 3339 time in UTC (`…Z`) names, else raise `ValueError`."""
-    match = _TIME.match(text)
-    if not match:
+    """Return the instant that an RFC 3339 time in UTC (`…Z`) names, else raise `ValueError`.
+
+    Digits beyond microseconds are cut off; leap seconds and 24:00, which Python can't hold, are refused.
+    """
+    if not _TIME.match(text):
         raise ValueError("expected an RFC 3339 time in UTC, as 2026-01-31T12:00:00Z")
-    year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
-    micro = int((match.group(7) or "0").ljust(6, "0")[:6])
-    return datetime(year, month, day, hour, minute, second, micro, tzinfo=UTC)
+    return datetime.fromisoformat(text)
 
 
 def format_time(when: datetime) -> str:
-    """Return the RFC 3339 spelling in UTC, microseconds kept where there are any; `when` must be aware."""
-    utc = when.astimezone(UTC)
-    text = utc.strftime("%Y-%m-%dT%H:%M:%S")
-    return f"{text}.{utc.microsecond:06d}Z" if utc.microsecond else f"{text}Z"
+    """Return the RFC 3339 spelling in UTC, microseconds kept where there are any.
+
+    Raises `ValueError` for a time without a zone: it would mean another instant on another machine.
+    """
+    if when.tzinfo is None:
+        raise ValueError("a time without a zone names no instant")
+    utc = when.astimezone(UTC).replace(tzinfo=None)
+    return utc.isoformat(timespec="microseconds" if utc.microsecond else "seconds") + "Z"
 
 
 class Reader:
@@ -151,11 +214,14 @@ class Reader:
 
     def text(self, key: str, *, limit: int = MAX_TEXT_BYTES) -> str:
         """Return a string of at most `limit` bytes."""
+        value = self._data.get(key)
+        if isinstance(value, str) and len(value) <= limit >> 2:  # four bytes a character at most
+            return value
         value = self.raw(key)
         if not isinstance(value, str):
             fail(self._at(key), f"expected a string, found {_kind(value)}")
-        if len(value) > limit:
-            fail(self._at(key), f"{len(value)} characters, more than the limit of {limit}")
+        if byte_length(value) > limit:
+            fail(self._at(key), f"{byte_length(value)} bytes, more than the limit of {limit}")
         return value
 
     def opt_text(self, key: str, *, limit: int = MAX_TEXT_BYTES) -> str | None:
@@ -174,12 +240,23 @@ class Reader:
         """Return `parse` of the string, or None where the field is null or absent."""
         return self.parsed(key, parse) if self.has(key) else None
 
+    def choice(self, key: str, words: type[Word]) -> Word:
+        """Return the member of `words` that the string names."""
+        value = self.text(key)
+        try:
+            return words(value)
+        except ValueError:
+            fail(self._at(key), f"expected one of {', '.join(words)}; found {shown(value)}")
+
     def time(self, key: str) -> datetime:
         """Return an RFC 3339 UTC time."""
         return self.parsed(key, parse_time)
 
-    def integer(self, key: str, *, low: int = 0, high: int = MAX_INT) -> int:
+    def integer(self, key: str, *, low: int = 0, high: int = MAX_INTEGER) -> int:
         """Return an integer within [low, high]; a boolean or a float is none."""
+        value = self._data.get(key)
+        if type(value) is int and low <= value <= high:
+            return value
         value = self.raw(key)
         if isinstance(value, bool) or not isinstance(value, int):
             fail(self._at(key), f"expected an integer, found {_kind(value)}")
@@ -187,7 +264,7 @@ class Reader:
             fail(self._at(key), f"expected {low} to {high}, found {shown(value)}")
         return value
 
-    def opt_integer(self, key: str, *, low: int = 0, high: int = MAX_INT) -> int | None:
+    def opt_integer(self, key: str, *, low: int = 0, high: int = MAX_INTEGER) -> int | None:
         """Return an integer, or None where the field is null or absent."""
         return self.integer(key, low=low, high=high) if self.has(key) else None
 
@@ -196,7 +273,7 @@ class Reader:
         value = self.raw(key)
         if isinstance(value, bool) or not isinstance(value, int | float):
             fail(self._at(key), f"expected a number, found {_kind(value)}")
-        if value != value or value in (float("inf"), float("-inf")):
+        if not math.isfinite(value):
             fail(self._at(key), "expected a finite number")
         return float(value)
 
@@ -233,11 +310,28 @@ class Reader:
         return [Reader(item, f"{self._at(key)}[{i}]") for i, item in enumerate(self.items(key, limit=limit))]
 
     def texts(self, key: str, *, limit: int) -> tuple[str, ...]:
-        """Return the strings of the list at `key`."""
+        """Return the strings of the list at `key`, at most `limit` of them."""
         found = []
         for i, item in enumerate(self.items(key, limit=limit)):
             if not isinstance(item, str):
                 fail(f"{self._at(key)}[{i}]", f"expected a string, found {_kind(item)}")
+            if byte_length(item) > MAX_TEXT_BYTES:
+                fail(f"{self._at(key)}[{i}]", f"more than the limit of {MAX_TEXT_BYTES} bytes")
+            found.append(item)
+        return tuple(found)
+
+    def opt_texts(self, key: str, *, limit: int) -> tuple[str, ...]:
+        """Return the strings of the list at `key`; none where the field is null or absent."""
+        return self.texts(key, limit=limit) if self.has(key) else ()
+
+    def integers(self, key: str, *, limit: int) -> tuple[int, ...]:
+        """Return the integers, zero and up, of the list at `key`."""
+        found = []
+        for i, item in enumerate(self.items(key, limit=limit)):
+            if isinstance(item, bool) or not isinstance(item, int):
+                fail(f"{self._at(key)}[{i}]", f"expected an integer, found {_kind(item)}")
+            if not 0 <= item <= MAX_INTEGER:
+                fail(f"{self._at(key)}[{i}]", f"expected 0 to {MAX_INTEGER}, found {shown(item)}")
             found.append(item)
         return tuple(found)
 
@@ -251,6 +345,8 @@ class Reader:
         for name, item in value.items():
             if not isinstance(item, str):
                 fail(f"{self._at(key)}.{shown(name)}", f"expected a string, found {_kind(item)}")
+            if byte_length(name) > MAX_TEXT_BYTES or byte_length(item) > MAX_TEXT_BYTES:
+                fail(f"{self._at(key)}.{shown(name)}", f"more than the limit of {MAX_TEXT_BYTES} bytes")
         return dict(value)
 
 

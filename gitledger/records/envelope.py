@@ -10,7 +10,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from dataclasses import dataclass
+from typing import NoReturn
 
 from gitledger.errors import DecodeError
 from gitledger.records.decode import Reader, decode_base64, fail, load_json
@@ -86,6 +88,13 @@ class Envelope:
         return line
 
 
+_LINE = re.compile(
+    rb'\A\{"payload":"([^"]*)","payloadType":"%s","signatures":\['
+    rb'(?:\{"keyid":"([^"]*)","sig":"([^"]*)"\})?\]\}\Z' % re.escape(PAYLOAD_TYPE.encode("ascii"))
+)
+"""What `Envelope.encode` writes, to the byte, but for what stands between the quotes."""
+
+
 def decode_line(line: bytes) -> Envelope:
     """Return the envelope that one line of a note spells; raises `DecodeError`.
 
@@ -93,20 +102,34 @@ def decode_line(line: bytes) -> Envelope:
     of two ledgers can compare bytes. Unknown fields and more than one signature are refused: an envelope is
     unsigned around its payload, so whatever else it held could be altered by anyone.
     """
+    if len(line) > MAX_LINE_BYTES:
+        fail("$", f"{len(line)} bytes, more than the limit of {MAX_LINE_BYTES}")
+    match = _LINE.match(line)
+    if match is None:
+        _fail_spelling(line)
+    encoded, keyid, sig = match.groups()
+    payload = decode_base64(encoded, "$.payload")
+    if len(payload) > MAX_PAYLOAD_BYTES:
+        fail("$.payload", f"{len(payload)} bytes, more than the limit of {MAX_PAYLOAD_BYTES}")
+    if keyid is None:
+        return Envelope(payload=payload, signature=None)
+    blob = decode_base64(sig, "$.signatures[0].sig")
+    if len(blob) > MAX_SIGNATURE_BYTES:
+        fail("$.signatures[0].sig", f"{len(blob)} bytes, more than the limit of {MAX_SIGNATURE_BYTES}")
+    try:
+        fingerprint = key_fingerprint(keyid.decode("ascii"))
+    except ValueError as error:
+        raise DecodeError("malformed", f"$.signatures[0].keyid: {error}", "the record is ignored") from error
+    return Envelope(payload=payload, signature=Signature(keyid=fingerprint, blob=blob))
+
+
+def _fail_spelling(line: bytes) -> NoReturn:
+    """Raise what is wrong with a line that is not spelled as we spell envelopes."""
     reader = Reader(load_json(line, limit=MAX_LINE_BYTES))
     if reader.text("payloadType") != PAYLOAD_TYPE:
         fail("$.payloadType", f"expected {PAYLOAD_TYPE}")
-    payload = decode_base64(reader.text("payload", limit=MAX_LINE_BYTES), "$.payload")
-    if len(payload) > MAX_PAYLOAD_BYTES:
-        fail("$.payload", f"{len(payload)} bytes, more than the limit of {MAX_PAYLOAD_BYTES}")
-    entries = reader.children("signatures", limit=1)
-    signature = None
-    if entries:
-        blob = decode_base64(entries[0].text("sig", limit=2 * MAX_SIGNATURE_BYTES), f"{entries[0].path}.sig")
-        if len(blob) > MAX_SIGNATURE_BYTES:
-            fail(f"{entries[0].path}.sig", f"more than the limit of {MAX_SIGNATURE_BYTES} bytes")
-        signature = Signature(keyid=entries[0].parsed("keyid", key_fingerprint), blob=blob)
-    envelope = Envelope(payload=payload, signature=signature)
-    if envelope.encode() != line:
-        fail("$", "the envelope is not in its canonical spelling")
-    return envelope
+    reader.text("payload", limit=MAX_LINE_BYTES)
+    for entry in reader.children("signatures", limit=1):
+        entry.text("keyid")
+        entry.text("sig", limit=MAX_LINE_BYTES)
+    fail("$", "the envelope is not in its canonical spelling")

@@ -58,12 +58,11 @@ class Gpu:
     @classmethod
     def decode(cls, reader: Reader) -> Gpu:
         """Return the GPUs at `reader`; raises `DecodeError`."""
-        sizes = reader.items("memory_bytes", limit=1024)
         return cls(
             vendor=reader.text("vendor"),
             names=reader.texts("names", limit=1024),
             uuids=reader.texts("uuids", limit=1024),
-            memory_bytes=tuple(size for size in sizes if isinstance(size, int)),
+            memory_bytes=reader.integers("memory_bytes", limit=1024),
             driver=reader.opt_text("driver"),
             runtime=reader.opt_text("runtime"),
             source=reader.text("source"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import total_ordering
 from typing import NewType
 
 __all__ = [
@@ -77,9 +78,13 @@ def shard_word(text: str) -> str:
     return text
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@total_ordering
+@dataclass(frozen=True, slots=True)
 class ShardKey:
-    """A shard, or one variant of it: an identity of its own (DESIGN section 1)."""
+    """A shard, or one variant of it: an identity of its own (DESIGN section 1).
+
+    Ordered by name, then variant; a shard without variant comes before its variants.
+    """
 
     name: str
     variant: str | None = None
@@ -88,6 +93,9 @@ class ShardKey:
         shard_word(self.name)
         if self.variant is not None:
             shard_word(self.variant)
+
+    def __lt__(self, other: ShardKey) -> bool:
+        return (self.name, self.variant or "") < (other.name, other.variant or "")
 
     def __str__(self) -> str:
         return self.name if self.variant is None else f"{self.name}@{self.variant}"

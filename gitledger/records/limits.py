@@ -18,8 +18,16 @@ MAX_BODY_BYTES = 32 << 20
 """One body as it is stored (compressed)."""
 MAX_BODY_UNPACKED_BYTES = 256 << 20
 """One body after decompression."""
+MAX_BODY_LIST = 1_000_000
+"""Items of one list or map in a body."""
+MAX_BODY_ITEMS = 16_000_000
+"""Items of all lists and maps of one body together; it bounds the memory that a reader needs."""
 MAX_JSON_DEPTH = 32
 """Nesting of JSON documents."""
+MAX_NUMBER_CHARACTERS = 40
+"""One number in a JSON document, as it is spelled."""
+MAX_INTEGER = (1 << 63) - 1
+"""The largest integer in any field."""
 MAX_SIGNATURE_BYTES = 32 << 10
 """One SSHSIG blob, certificates included."""
 MAX_TESTS = 1_000_000

@@ -23,7 +23,14 @@ from gitledger.records.ids import (
 )
 from gitledger.records.outcomes import Counts, Outcome
 from gitledger.records.receipt import RECORD_VERSION, RepoClaim
-from gitledger.records.statement import MERGED_RECEIPT, SignerClaim, Statement, Subject, encode_statement
+from gitledger.records.statement import (
+    MERGED_RECEIPT,
+    SignerClaim,
+    Statement,
+    Subject,
+    encode_statement,
+    readable,
+)
 
 __all__ = ["CarriedClaim", "CoverageClaim", "MergedReceipt", "MergedShard"]
 
@@ -136,7 +143,7 @@ class MergedShard:
             key=ShardKey(reader.parsed("name", shard_word), reader.opt_parsed("variant", shard_word)),
             record=RecordId(reader.parsed("record", digest)),
             commit=CommitId(reader.parsed("commit", object_id)),
-            outcome=reader.parsed("outcome", Outcome),
+            outcome=reader.choice("outcome", Outcome),
             dirty=reader.boolean("dirty"),
             counts=Counts.decode(reader.child("counts")),
             started_at=reader.time("started_at"),
@@ -166,7 +173,7 @@ class MergedReceipt:
     version: int = RECORD_VERSION
 
     def encode(self) -> bytes:
-        """Return the payload to be signed."""
+        """Return the payload to be signed; raises `DecodeError` for a claim that readers would refuse."""
         predicate = {
             "counts": self.counts.encode(),
             "coverage": self.coverage.encode() if self.coverage else None,
@@ -182,7 +189,8 @@ class MergedReceipt:
             "signer": self.signer.encode() if self.signer else None,
         }
         subject = Subject(commit=self.repo.commit, tree=self.repo.tree)
-        return encode_statement(subject=subject, predicate_type=MERGED_RECEIPT, predicate=predicate)
+        raw = encode_statement(subject=subject, predicate_type=MERGED_RECEIPT, predicate=predicate)
+        return readable(raw, MergedReceipt.decode)
 
     @classmethod
     def decode(cls, statement: Statement) -> MergedReceipt:
@@ -197,7 +205,7 @@ class MergedReceipt:
             version=reader.integer("record_version", low=1, high=RECORD_VERSION),
             repository=reader.text("repository"),
             shards=shards,
-            outcome=reader.parsed("outcome", Outcome),
+            outcome=reader.choice("outcome", Outcome),
             counts=Counts.decode(reader.child("counts")),
             started_at=session.time("started_at"),
             ended_at=session.time("ended_at"),
@@ -213,13 +221,34 @@ class MergedReceipt:
 
 
 def _consistent(merged: MergedReceipt, reader: Reader) -> None:
-    if not merged.shards:
-        fail(f"{reader.path}.shards", "no shards")
-    if len({shard.key for shard in merged.shards}) != len(merged.shards):
-        fail(f"{reader.path}.shards", "a shard is named twice")
-    if merged.outcome is Outcome.PASSED and any(shard.outcome is not Outcome.PASSED for shard in merged.shards):
-        fail(f"{reader.path}.outcome", "passed, with a shard that did not")
+    path, shards = reader.path, merged.shards
+    if not shards:
+        fail(f"{path}.shards", "no shards")
+    if len({shard.key for shard in shards}) != len(shards):
+        fail(f"{path}.shards", "a shard is named twice")
+    for i, shard in enumerate(shards):
+        _consistent_shard(shard, f"{path}.shards[{i}]")
+    if merged.counts != sum((shard.counts for shard in shards), Counts()):
+        fail(f"{path}.counts", "not the sum of the shards' counts")
+    if merged.repo.dirty != any(shard.dirty for shard in shards):
+        fail(f"{path}.repo.dirty", "not what the shards say together")
+    if merged.outcome is Outcome.PASSED and any(shard.outcome is not Outcome.PASSED for shard in shards):
+        fail(f"{path}.outcome", "passed, with a shard that did not")
     if merged.outcome is Outcome.PASSED and merged.coverage and merged.coverage.passed is False:
-        fail(f"{reader.path}.outcome", "passed, with coverage under its threshold")
+        fail(f"{path}.outcome", "passed, with coverage under its threshold")
+    if merged.coverage and (merged.coverage.threshold is None) != (merged.coverage.passed is None):
+        fail(f"{path}.coverage.passed", "a threshold and a verdict go together")
     if merged.ended_at < merged.started_at:
-        fail(f"{reader.path}.session.ended_at", "lies before started_at")
+        fail(f"{path}.session.ended_at", "lies before started_at")
+
+
+def _consistent_shard(shard: MergedShard, path: str) -> None:
+    counts = shard.counts
+    if shard.outcome is Outcome.PASSED and (
+        counts.collected == 0 or counts.failed + counts.error > 0 or counts.ended != counts.collected
+    ):
+        fail(f"{path}.outcome", "passed, with no tests, failed tests or tests that never ended")
+    if shard.ended_at < shard.started_at:
+        fail(f"{path}.ended_at", "lies before started_at")
+    if shard.carried and shard.carried.original_commit != shard.commit:
+        fail(f"{path}.carried.original_commit", "not the commit that the record is about")

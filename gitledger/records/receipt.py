@@ -1,7 +1,7 @@
 """The shard receipt: what one run of one shard claims (DESIGN section 3).
 
-An object that exists is consistent in itself: a receipt that says `passed` beside a failed test, an unfinished
-session or a reason against it can't be built, neither by us nor by whoever signed one.
+A receipt that contradicts itself, one that says `passed` beside a failed test, an unfinished session or a reason
+against it, can be neither encoded by us nor decoded from whoever signed one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,14 @@ from gitledger.records.decode import Reader, fail, format_time
 from gitledger.records.environment import Environment
 from gitledger.records.ids import CommitId, Digest, ShardKey, TreeId, digest, object_id, shard_word
 from gitledger.records.outcomes import Counts, Outcome
-from gitledger.records.statement import SHARD_RECEIPT, SignerClaim, Statement, Subject, encode_statement
+from gitledger.records.statement import (
+    SHARD_RECEIPT,
+    SignerClaim,
+    Statement,
+    Subject,
+    encode_statement,
+    readable,
+)
 
 __all__ = [
     "RECORD_VERSION",
@@ -178,14 +185,14 @@ class RepoClaim:
 
     def encode(self) -> dict[str, Any]:
         """Return the JSON object."""
+        lists = {"created": list(self.created), "dirty_paths": list(self.dirty_paths)}
         return {
             "branch": self.branch,
             "commit": self.commit,
-            "created": list(self.created),
             "dirty": self.dirty,
-            "dirty_paths": list(self.dirty_paths),
             "remote": self.remote,
             "tree": self.tree,
+            **{name: paths for name, paths in lists.items() if paths},
         }
 
     @classmethod
@@ -197,8 +204,8 @@ class RepoClaim:
             branch=reader.opt_text("branch"),
             remote=reader.opt_text("remote"),
             dirty=reader.boolean("dirty"),
-            dirty_paths=reader.texts("dirty_paths", limit=_PATHS) if reader.has("dirty_paths") else (),
-            created=reader.texts("created", limit=_PATHS) if reader.has("created") else (),
+            dirty_paths=reader.opt_texts("dirty_paths", limit=_PATHS),
+            created=reader.opt_texts("created", limit=_PATHS),
         )
         if (claim.commit, claim.tree) != (subject.commit, subject.tree):
             fail(reader.path, "commit and tree are not the subject's")
@@ -286,7 +293,7 @@ class ShardReceipt:
         return self.outcome is Outcome.PASSED
 
     def encode(self) -> bytes:
-        """Return the payload to be signed."""
+        """Return the payload to be signed; raises `DecodeError` for a claim that readers would refuse."""
         predicate = {
             "bodies": {name: ref.encode() for name, ref in self.bodies.items()},
             "collection": self.collection.encode(),
@@ -303,7 +310,8 @@ class ShardReceipt:
             "signer": self.signer.encode() if self.signer else None,
         }
         subject = Subject(commit=self.repo.commit, tree=self.repo.tree)
-        return encode_statement(subject=subject, predicate_type=SHARD_RECEIPT, predicate=predicate)
+        raw = encode_statement(subject=subject, predicate_type=SHARD_RECEIPT, predicate=predicate)
+        return readable(raw, ShardReceipt.decode)
 
     @classmethod
     def decode(cls, statement: Statement) -> ShardReceipt:
@@ -318,7 +326,7 @@ class ShardReceipt:
             version=reader.integer("record_version", low=1, high=RECORD_VERSION),
             repository=reader.text("repository"),
             shard=ShardClaim.decode(reader.child("shard")),
-            outcome=reader.parsed("outcome", Outcome),
+            outcome=reader.choice("outcome", Outcome),
             reasons=reader.texts("reasons", limit=50),
             counts=Counts.decode(reader.child("counts")),
             collection=CollectionClaim.decode(reader.child("collection")),
@@ -341,6 +349,8 @@ def _consistent(receipt: ShardReceipt, reader: Reader) -> None:
     counts, session = receipt.counts, receipt.session
     if counts.collected > receipt.collection.full_count:
         fail(f"{reader.path}.counts.collected", "more than the full collection")
+    if receipt.repo.dirty_paths and not receipt.repo.dirty:
+        fail(f"{reader.path}.repo.dirty", "false, beside dirty paths")
     if not receipt.is_green:
         return
     faults = {
@@ -351,7 +361,7 @@ def _consistent(receipt: ShardReceipt, reader: Reader) -> None:
         "an unfinished session": not session.finished,
         "a signal": session.signal is not None,
         "no test results": "tests" not in receipt.bodies,
-        "an exit status that is not 0": session.witnessed and session.exit_status != 0,
+        "an exit status that is not 0": session.exit_status not in ((0,) if session.witnessed else (0, None)),
     }
     for fault, present in faults.items():
         if present:

@@ -7,7 +7,14 @@ from datetime import datetime
 
 from gitledger.records.decode import fail, format_time
 from gitledger.records.ids import RecordId, digest
-from gitledger.records.statement import REVOCATION, SignerClaim, Statement, Subject, encode_statement
+from gitledger.records.statement import (
+    REVOCATION,
+    SignerClaim,
+    Statement,
+    Subject,
+    encode_statement,
+    readable,
+)
 
 __all__ = ["Revocation"]
 
@@ -33,7 +40,8 @@ class Revocation:
             "revoked_at": format_time(self.revoked_at),
             "signer": self.signer.encode() if self.signer else None,
         }
-        return encode_statement(subject=self.subject, predicate_type=REVOCATION, predicate=predicate)
+        raw = encode_statement(subject=self.subject, predicate_type=REVOCATION, predicate=predicate)
+        return readable(raw, Revocation.decode)
 
     @classmethod
     def decode(cls, statement: Statement) -> Revocation:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from gitledger.errors import DecodeError
 from gitledger.records.decode import Reader, fail, load_json
 from gitledger.records.envelope import record_id
 from gitledger.records.ids import CommitId, KeyFingerprint, RecordId, TreeId, key_fingerprint, object_id
@@ -21,6 +23,7 @@ __all__ = [
     "Statement",
     "Subject",
     "encode_statement",
+    "readable",
 ]
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
@@ -119,11 +122,34 @@ def _signer(predicate: Reader) -> SignerClaim | None:
 
 
 def encode_statement(*, subject: Subject, predicate_type: str, predicate: dict[str, Any]) -> bytes:
-    """Return payload bytes: sorted keys, no white space, ASCII; signed and stored as they are, never redone."""
+    """Return payload bytes: sorted keys, no white space, ASCII; signed and stored as they are, never redone.
+
+    Raises `DecodeError` `record-too-large` where readers would refuse the size.
+    """
     document = {
         "_type": STATEMENT_TYPE,
         "predicate": predicate,
         "predicateType": predicate_type,
         "subject": [{"digest": {"gitCommit": subject.commit, "gitTree": subject.tree}, "name": "commit"}],
     }
-    return json.dumps(document, separators=(",", ":"), sort_keys=True, allow_nan=False).encode("ascii")
+    raw = json.dumps(document, separators=(",", ":"), sort_keys=True, allow_nan=False).encode("ascii")
+    if len(raw) > MAX_PAYLOAD_BYTES:
+        raise DecodeError(
+            "record-too-large",
+            f"a payload of {len(raw)} bytes exceeds the limit of {MAX_PAYLOAD_BYTES}",
+            "declare fewer paths, or split the shard",
+        )
+    return raw
+
+
+def readable(raw: bytes, decode: Callable[[Statement], object]) -> bytes:
+    """Return a payload that its own decoder accepts: what we sign, every reader can read.
+
+    A record that a trusted key signed and nobody can decode would block its commit for good, so it is refused
+    before it is signed, by `DecodeError` `record-unreadable` with the field's path.
+    """
+    try:
+        decode(Statement.decode(raw))
+    except DecodeError as error:
+        raise DecodeError("record-unreadable", f"no reader would accept this record: {error.message}") from error
+    return raw
