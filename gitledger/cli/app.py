@@ -6,6 +6,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
@@ -32,6 +33,30 @@ COMMANDS: dict[str, tuple[str, str]] = {
 """Each command by name: its module in this room, and its line of help."""
 
 
+def _everywhere() -> list[click.Option]:
+    """Return the options that may also stand behind a command's name."""
+
+    def work_in(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
+        if value is not None:
+            ctx.obj = replace(ctx.obj, directory=(ctx.obj.directory / value).resolve())
+
+    def speak(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
+        if value and parameter.name == "no_color":
+            ctx.obj = replace(ctx.obj, color=False)
+        elif value:
+            ctx.obj = replace(ctx.obj, **{str(parameter.name): True})
+
+    texts = {"-q/--quiet": "Say only what was asked for.", "-v/--verbose": "Say more.", "--no-color": "No colour."}
+    options = [
+        click.Option(names.split("/"), is_flag=True, expose_value=False, callback=speak, help=text)
+        for names, text in texts.items()
+    ]
+    folder = click.Option(
+        ["-C", "directory"], metavar="DIR", expose_value=False, callback=work_in, help="Work as if started in DIR."
+    )
+    return [folder, *options]
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are asked for: start-up stays short."""
 
@@ -45,6 +70,8 @@ class LazyGroup(click.Group):
             return None
         module = importlib.import_module(f"gitledger.cli.{COMMANDS[cmd_name][0]}")
         command: click.Command = module.command
+        known = {parameter.name for parameter in command.params}
+        command.params += [option for option in _everywhere() if option.name not in known]
         return command
 
     def resolve_command(
@@ -75,7 +102,7 @@ class LazyGroup(click.Group):
 @click.version_option(__version__, "--version", prog_name="git-ledger", message="%(prog)s %(version)s")
 @click.pass_context
 def app(ctx: click.Context, directory: str | None, quiet: bool, verbose: bool, no_color: bool) -> None:
-    """Keep signed test evidence in the repository itself, as git notes.
+    r"""Keep signed test evidence in the repository itself, as git notes.
 
     \b
     git ledger init                     once in a repository

@@ -1,0 +1,40 @@
+"""`git ledger hook`."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+import click
+
+from gitledger.cli.output import Output
+from gitledger.cli.world import enter
+from gitledger.errors import EXIT_NO, EXIT_YES
+
+
+@click.command("hook", short_help="What installed hooks call")
+@click.argument("name", type=click.Choice(["pre-push"]))
+@click.argument("arguments", nargs=-1)
+@click.pass_obj
+def command(output: Output, name: str, arguments: tuple[str, ...]) -> int:  # noqa: ARG001
+    """Do what a git hook does; git hands it the remote's name and URL, and the refs on standard input."""
+    from gitledger.report.text import finding_lines
+    from gitledger.store.git import without_repository
+    from gitledger.workflows.pre_push import parse_push, pre_push
+
+    if output.environ.get("GITLEDGER_SKIP", "0") not in ("", "0"):
+        output.message("git ledger: skipped by GITLEDGER_SKIP")
+        return EXIT_YES
+    lines = parse_push(sys.stdin.read())
+    session = enter(replace(output, environ=without_repository(output.environ)))
+    done = pre_push(session, arguments[0] if arguments else "origin", lines)
+    for ref, verdict in done.judged:
+        if not verdict.verdict.passed:
+            output.message(f"git ledger: {ref}")
+            for line in finding_lines(verdict.verdict.findings, color=False):
+                output.message(line)
+    for text in done.messages:
+        output.message(f"git ledger: {text}")
+    if not done.allowed:
+        output.message("git ledger: record what is missing and push again; `git push --no-verify` skips this hook")
+    return EXIT_YES if done.allowed else EXIT_NO

@@ -1,0 +1,133 @@
+"""`git ledger record`."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from gitledger.cli.output import Output
+from gitledger.cli.world import enter, signer_of, user_name, with_json, with_key
+
+if TYPE_CHECKING:
+    from gitledger.workflows.record import Recorded
+
+MODES = ("local", "ci", "ci-gpu")
+
+
+@click.command("record", short_help="Run a shard and leave its signed receipt")
+@click.option("--shard", required=True, metavar="NAME[@VARIANT]", help="The shard to record.")
+@click.option("--variant", metavar="V", default=None, help="Which variant of it.")
+@click.option("--paths", multiple=True, metavar="PATH", help="Inputs of a shard that is not declared.")
+@click.option("--extra-paths", multiple=True, metavar="PATH", help="Its ignored or generated inputs.")
+@click.option("--exclude-paths", multiple=True, metavar="PATH", help="What its paths leave out.")
+@click.option("--junit", metavar="FILE", default=None, help="Read results from a JUnit XML report.")
+@click.option("--mode", type=click.Choice(MODES), default=None, help="local (default), ci or ci-gpu.")
+@click.option("--timeout", metavar="TIME", default=None, help="End the command after this long (90s, 30m, 2h).")
+@click.option("--unsigned", is_flag=True, help="Don't sign (counts only where policy allows it).")
+@click.option("--best-effort", is_flag=True, help="Exit as the command did, even if nothing could be stored.")
+@click.option("--pass-agent", is_flag=True, help="Let the command reach the SSH agent.")
+@with_key
+@with_json
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND…]")
+@click.pass_obj
+def command(
+    output: Output,
+    shard: str,
+    variant: str | None,
+    paths: tuple[str, ...],
+    extra_paths: tuple[str, ...],
+    exclude_paths: tuple[str, ...],
+    junit: str | None,
+    mode: str | None,
+    timeout: str | None,
+    unsigned: bool,
+    best_effort: bool,
+    pass_agent: bool,
+    key: str | None,
+    as_json: bool,
+    words: tuple[str, ...],
+) -> int:
+    r"""Run a shard's command and leave a signed receipt of it, whatever happens to it.
+
+    Exits as the command does (128+N for a signal, 124 for a time-out), with 1 where the command says 0 but the
+    receipt is not green, and with 3 where the receipt could not be stored.
+
+    \b
+    git ledger record --shard unit                        the declared command
+    git ledger record --shard l1 --variant a100
+    git ledger record --shard adhoc --paths src -- pytest tests/test_one.py
+    git ledger record --shard build --junit report.xml    what has already happened
+    """
+    from gitledger.config.quantities import parse_duration
+    from gitledger.config.schema import ResultsConfig
+    from gitledger.errors import UsageError
+    from gitledger.workflows.asked import Asked, request_of
+    from gitledger.workflows.record import head_of, record
+    from gitledger.workflows.trusted import read_config
+
+    session = enter(output)
+    config = read_config(session.repo, head_of(session))
+    asked = Asked(
+        shard=shard,
+        variant=variant,
+        command=words,
+        paths=paths,
+        extra_paths=extra_paths,
+        excluded_paths=exclude_paths,
+        report=ResultsConfig("junit", junit) if junit else None,
+    )
+    request = request_of(config, asked)
+    if timeout is not None:
+        try:
+            request = replace(request, timeout_s=parse_duration(timeout))
+        except ValueError as error:
+            raise UsageError("bad-duration", f"--timeout {timeout!a}: {error}", "--timeout 30m") from error
+    signer = None if unsigned else signer_of(output, session, key)
+    stream = sys.stderr if as_json else sys.stdout
+
+    def echo(data: bytes) -> None:
+        stream.buffer.write(data)
+        stream.buffer.flush()
+
+    request = replace(
+        request,
+        mode=mode or output.environ.get("GITLEDGER_MODE") or "local",
+        best_effort=best_effort,
+        pass_agent=pass_agent,
+        user=user_name(session),
+        echo=echo,
+    )
+    done = record(session, request, signer)
+    _report(output, done, as_json=as_json)
+    return done.exit_status
+
+
+def _report(output: Output, done: Recorded, *, as_json: bool) -> None:
+    """Say what came of it: findings first, and the last line tells whether it was stored."""
+    from gitledger.report.text import record_lines
+
+    for line in record_lines(done.receipt, done.result.missing, done.result.last_started, done.result.notes):
+        output.message(line)
+    if done.error is not None:
+        hint = f"; try: {done.error.hint}" if done.error.hint else ""
+        sys.stderr.write(f"error: the receipt was not stored: {done.error.message} [{done.error.code}]{hint}\n")
+    if as_json:
+        output.document(
+            {
+                "exit_status": done.exit_status,
+                "outcome": done.receipt.outcome.value,
+                "reasons": list(done.receipt.reasons),
+                "record": done.record,
+                "signal": done.receipt.session.signal,
+                "stored": done.stored,
+            }
+        )
+    word = "recorded" if done.stored else "NOT STORED"
+    counts = done.receipt.counts
+    sys.stderr.write(
+        f"git ledger: {word} {done.receipt.key}: {done.receipt.outcome.value}, "
+        f"{counts.passed} of {counts.collected} passed, record {done.record[:12]}\n"
+    )

@@ -1,0 +1,32 @@
+"""`git ledger status`."""
+
+from __future__ import annotations
+
+import click
+
+from gitledger.cli.output import Output
+from gitledger.cli.world import enter, with_json
+
+
+@click.command("status", short_help="One screen: recorded, unpublished, stale, what next")
+@with_json
+@click.pass_obj
+def command(output: Output, as_json: bool) -> int:
+    """Say what HEAD's evidence covers, what is not published yet, and what to type next."""
+    from gitledger.report.text import plan_text, status_text
+    from gitledger.workflows.judge import plan
+    from gitledger.workflows.publish import unpublished
+    from gitledger.workflows.record import head_of
+
+    session = enter(output)
+    head = head_of(session)
+    found = plan(session, head)
+    waiting = unpublished(session)
+    stale = [str(choice.shard.key) for choice in found.union.choices if choice.verdict == "stale"]
+    if as_json:
+        output.document({**found.encode(), "unpublished": waiting})
+        return 0
+    edits = [(str(item.key), item.paths) for item in found.uncommitted]
+    text = plan_text(found.union, edits, commit=head, color=output.color)
+    output.result(text + status_text(stale, waiting))
+    return 0

@@ -1,0 +1,181 @@
+"""Verdicts, plans and merges as text for people. Strings from outside are always escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from gitledger.records.receipt import ShardReceipt
+from gitledger.verdict.finding import Finding
+from gitledger.verdict.plan import summarise
+from gitledger.verdict.select import Choice
+from gitledger.verdict.union import Union
+
+__all__ = [
+    "escaped",
+    "finding_lines",
+    "merge_text",
+    "paint",
+    "plan_text",
+    "record_lines",
+    "status_text",
+    "table",
+    "verdict_text",
+]
+
+_STYLES = {
+    "fresh": "32",
+    "carryable": "36",
+    "stale": "33",
+    "passed": "32",
+    "failed": "31",
+    "dim": "2",
+    "bold": "1",
+}
+_MARKS = {"fresh": "●", "carryable": "○", "stale": "✗"}
+
+
+def escaped(text: str, limit: int = 200) -> str:
+    """Return `text` with everything that could drive a terminal escaped, cut to `limit` characters."""
+    plain = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
+    return plain if len(plain) <= limit else plain[: limit - 1] + "…"
+
+
+def paint(text: str, style: str, *, color: bool) -> str:
+    """Return `text` in a style where colour is wanted; the words alone must say it too."""
+    return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if color and style in _STYLES else text
+
+
+def table(rows: Sequence[Sequence[str]], *, indent: str = "") -> list[str]:
+    """Return rows as aligned columns, two spaces apart; the last column is not padded."""
+    if not rows:
+        return []
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=False)]
+        lines.append(indent + "  ".join([*cells, row[-1]]).rstrip())
+    return lines
+
+
+def plan_text(union: Union, uncommitted: Iterable[tuple[str, Sequence[str]]], *, commit: str, color: bool) -> str:
+    """Return a plan: a line a shard with its verdict, reason and what explains it."""
+    rows = [_plan_row(choice) for choice in union.choices]
+    lines = [f"plan for {commit[:12]}"]
+    for choice, line in zip(union.choices, table(rows, indent="  "), strict=True):
+        lines.append(paint(line, choice.verdict, color=color))
+    counts = summarise(union)
+    lines.append(", ".join(f"{number} {verdict}" for verdict, number in counts.items()))
+    for name, paths in uncommitted:
+        shown = ", ".join(escaped(path) for path in paths[:3])
+        lines.append(f"uncommitted edits would make {name} stale: {shown}")
+    return "\n".join(lines) + "\n"
+
+
+def _plan_row(choice: Choice) -> tuple[str, str, str, str]:
+    return (
+        f"{_MARKS[choice.verdict]} {choice.shard.key}",
+        choice.verdict,
+        choice.reason,
+        _because(choice),
+    )
+
+
+def _because(choice: Choice) -> str:
+    parts = []
+    about = choice.result or choice.about
+    if about is not None and not about.fresh:
+        away = "" if about.distance is None else f", {about.distance} back"
+        parts.append(f"from {about.commit[:12]}{away}")
+    if choice.changed_paths:
+        more = f" and {len(choice.changed_paths) - 3} more" if len(choice.changed_paths) > 3 else ""
+        parts.append(", ".join(escaped(path) for path in choice.changed_paths[:3]) + more)
+    if choice.detail:
+        parts.append(escaped(choice.detail))
+    if len(choice.attempts) > 1:
+        parts.append(f"{len(choice.attempts)} attempts")
+    return "; ".join(parts)
+
+
+def finding_lines(findings: Iterable[Finding], *, color: bool) -> list[str]:
+    """Return two lines a finding: what was found against what was expected, and what to do."""
+    lines = []
+    for finding in findings:
+        mark, style = ("✗", "failed") if finding.blocks else ("·", "dim")
+        head = f"{mark} {escaped(finding.subject)}: {escaped(finding.found)}"
+        lines.append(f"  {paint(head, style, color=color)} [{finding.code}]")
+        if finding.blocks:
+            remedy = f"; try: {escaped(finding.remedy)}" if finding.remedy else ""
+            lines.append(f"      expected {escaped(finding.expected)}{remedy}")
+    return lines
+
+
+def verdict_text(
+    *,
+    passed: bool,
+    commit: str,
+    policy: str,
+    union: Union,
+    findings: Sequence[Finding],
+    ignored: Sequence[tuple[str, str]],
+    color: bool,
+) -> str:
+    """Return a verdict: the shards, every finding, what was ignored, and the answer as the last line."""
+    lines = [f"verify {commit[:12]} by policy {policy}"]
+    rows = [_plan_row(choice) for choice in union.choices]
+    for choice, line in zip(union.choices, table(rows, indent="  "), strict=True):
+        lines.append(paint(line, choice.verdict, color=color))
+    lines += finding_lines(findings, color=color)
+    lines += [f"  · ignored {name}: {escaped(reason)}" for name, reason in ignored]
+    word = "passed" if passed else "failed"
+    lines.append(paint(f"verdict: {word}", word, color=color))
+    return "\n".join(lines) + "\n"
+
+
+def merge_text(
+    *,
+    union: Union,
+    outcome: str,
+    commit: str,
+    record: str | None,
+    findings: Sequence[Finding],
+    color: bool,
+) -> str:
+    """Return what a merge came to: its inputs, every fault, and the record it wrote or that it wrote none."""
+    lines = [f"merge {commit[:12]}"]
+    rows = [_plan_row(choice) for choice in union.choices]
+    for choice, line in zip(union.choices, table(rows, indent="  "), strict=True):
+        lines.append(paint(line, choice.verdict, color=color))
+    lines += finding_lines(findings, color=color)
+    word = "passed" if outcome == "passed" else "failed"
+    wrote = f"merged receipt {record[:12]}" if record else "nothing was written"
+    lines.append(f"{paint(f'merge: {outcome}', word, color=color)}, {wrote}")
+    return "\n".join(lines) + "\n"
+
+
+def record_lines(
+    receipt: ShardReceipt, missing: Sequence[str], last_started: str | None, notes: Sequence[str]
+) -> list[str]:
+    """Return what a person should know of a run that was recorded: why it is not green, and what it stood on."""
+    lines = []
+    if receipt.reasons:
+        lines.append(f"not green: {', '.join(receipt.reasons)}")
+    if last_started is not None:
+        lines.append(f"under way when it broke off: {escaped(last_started)}")
+    if missing:
+        names = ", ".join(escaped(item) for item in missing[:3])
+        lines.append(f"{len(missing)} tests never ended: {names}{' …' if len(missing) > 3 else ''}")
+    if receipt.repo.dirty:
+        lines.append(f"dirty: {', '.join(escaped(path) for path in receipt.repo.dirty_paths[:5])}")
+    return [*lines, *notes]
+
+
+def status_text(stale: Sequence[str], waiting: Mapping[str, int]) -> str:
+    """Return what is not published yet, and the next command to type."""
+    lines = [f"{number} records not published to {remote}" for remote, number in waiting.items() if number]
+    if stale:
+        lines.append(f"next: git ledger record --shard {stale[0]}")
+    elif any(waiting.values()):
+        lines.append(f"next: git ledger sync {next(name for name, number in waiting.items() if number)}")
+    else:
+        lines.append("next: git ledger verify")
+    return "\n".join(lines) + "\n"

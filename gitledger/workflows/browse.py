@@ -1,0 +1,233 @@
+"""Log, show and status: what the ledger holds, for people and for machines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from gitledger.errors import ConfigError, DecodeError, UsageError
+from gitledger.records.bodies import TestResult, check_body, decode_tests
+from gitledger.records.decode import format_time
+from gitledger.records.ids import CommitId, TreeId
+from gitledger.records.merged import MergedReceipt
+from gitledger.records.receipt import ShardReceipt
+from gitledger.records.revocation import Revocation
+from gitledger.records.statement import MERGED_RECEIPT, REVOCATION, SHARD_RECEIPT, Statement
+from gitledger.records.tree import CommitInfo
+from gitledger.store.view import LedgerView
+from gitledger.trust.signers import Signers
+from gitledger.trust.verified import Rejected, Unsigned, Verified, open_record
+from gitledger.workflows.session import Session
+from gitledger.workflows.trusted import load_trusted
+
+__all__ = ["CommitEntry", "RecordEntry", "find_record", "log", "show_commit", "tests_of"]
+
+MAX_COMMITS = 10_000
+"""How many commits of a range `log` looks at."""
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+Claim = ShardReceipt | MergedReceipt | Revocation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordEntry:
+    """One line of a note as it reads here. `claim` is None where it can't be read; `fault` then says why.
+
+    `signer` is the principal that the key has at HEAD's allowed_signers, None for none: reading is not judging.
+    """
+
+    line: bytes
+    id: str | None
+    claim: Claim | None
+    key: str | None
+    signer: str | None
+    fault: str
+
+    def encode(self) -> dict[str, Any]:
+        """Return the JSON object of `log --json` and `show --json`."""
+        document: dict[str, Any] = {
+            "fault": self.fault or None,
+            "key": self.key,
+            "record": self.id,
+            "signer": self.signer,
+        }
+        match self.claim:
+            case ShardReceipt() as receipt:
+                document |= {
+                    "counts": receipt.counts.encode(),
+                    "dirty": receipt.repo.dirty,
+                    "ended_at": format_time(receipt.session.ended_at),
+                    "kind": "shard",
+                    "name": receipt.key.name,
+                    "outcome": receipt.outcome.value,
+                    "reasons": list(receipt.reasons),
+                    "variant": receipt.key.variant,
+                }
+            case MergedReceipt() as merged:
+                document |= {
+                    "counts": merged.counts.encode(),
+                    "ended_at": format_time(merged.ended_at),
+                    "kind": "merged",
+                    "merged_at": format_time(merged.merged_at),
+                    "outcome": merged.outcome.value,
+                    "shards": [shard.encode() for shard in merged.shards],
+                }
+            case Revocation() as revocation:
+                document |= {"kind": "revocation", "reason": revocation.reason, "revokes": revocation.record}
+            case None:
+                document |= {"kind": "unknown"}
+        return document
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitEntry:
+    """A commit with its records, oldest run first."""
+
+    commit: CommitInfo
+    records: tuple[RecordEntry, ...]
+
+    def encode(self) -> dict[str, Any]:
+        """Return the JSON object of `log --json`."""
+        return {
+            "commit": self.commit.id,
+            "committed_at": format_time(self.commit.committed_at),
+            "records": [record.encode() for record in self.records],
+            "summary": self.commit.summary,
+            "tree": self.commit.tree,
+        }
+
+
+def log(session: Session, revisions: str, *, limit: int) -> list[CommitEntry]:
+    """Return the commits of a range that carry evidence, newest first, at most `limit`.
+
+    Raises `UsageError` `unknown-commit` for a range that git does not know.
+    """
+    if revisions.startswith("-"):
+        raise UsageError("unknown-commit", f"{revisions!a} is no range of commits", "git ledger log main~10..main")
+    done = session.repo.git.run(
+        "rev-list", f"--max-count={MAX_COMMITS}", revisions, "--", statuses=frozenset({0, 128})
+    )
+    if done.status:
+        raise UsageError("unknown-commit", f"{revisions!a} is no range of commits here", "git ledger log HEAD")
+    view = session.ledger.view()
+    annotated = view.commits()
+    signers = _signers(session)
+    found: list[CommitEntry] = []
+    for word in done.text.split():
+        commit = CommitId(word)
+        if commit in annotated and len(found) < limit:
+            found.append(_entry(session, view, commit, signers))
+    return found
+
+
+def show_commit(session: Session, commit: CommitId) -> CommitEntry:
+    """Return a commit with all that hangs on it."""
+    return _entry(session, session.ledger.view(), commit, _signers(session))
+
+
+def find_record(session: Session, prefix: str) -> tuple[CommitInfo, RecordEntry] | None:
+    """Return the one record whose id begins with `prefix` (8 digits or more), or None.
+
+    Raises `UsageError` `ambiguous-record` where there are several.
+    """
+    if len(prefix) < 8 or not set(prefix) <= set("0123456789abcdef"):
+        return None
+    view, signers = session.ledger.view(), _signers(session)
+    found = [
+        (commit, record)
+        for commit in sorted(view.commits())
+        for record in _entry(session, view, commit, signers).records
+        if record.id is not None and record.id.startswith(prefix)
+    ]
+    if len({(record.id, record.key) for _, record in found}) > 1:
+        raise UsageError("ambiguous-record", f"several records begin with {prefix}", "give more digits")
+    return (session.repo.commit(found[0][0]), found[0][1]) if found else None
+
+
+def tests_of(session: Session, entry: RecordEntry) -> tuple[TestResult, ...]:
+    """Return the test results that a shard receipt names; raises `DecodeError` where they are not here."""
+    if not isinstance(entry.claim, ShardReceipt) or "tests" not in entry.claim.bodies:
+        return ()
+    ref = entry.claim.bodies["tests"]
+    blob = session.ledger.body(ref.oid)
+    if blob is None:
+        raise DecodeError("body-missing", f"the test results {ref.oid[:12]} are not here", "git ledger sync")
+    check_body(ref, blob)
+    return decode_tests(blob)
+
+
+def _signers(session: Session) -> Signers:
+    head = session.repo.head()
+    if head is None:
+        return Signers()
+    try:
+        return load_trusted(session.repo, head, None).signers
+    except ConfigError:
+        return Signers()
+
+
+def _entry(session: Session, view: LedgerView, commit: CommitId, signers: Signers) -> CommitEntry:
+    info = session.repo.objects.read_commit(commit)
+    if info is None:
+        info = CommitInfo(
+            id=commit,
+            tree=TreeId(""),
+            parents=(),
+            committed_at=EPOCH,
+            authored_at=EPOCH,
+            summary="(not in this clone)",
+        )
+    records = [_read(line, commit, signers) for line in view.lines(commit)]
+    return CommitEntry(commit=info, records=tuple(sorted(records, key=_when)))
+
+
+def _when(entry: RecordEntry) -> tuple[str, str]:
+    match entry.claim:
+        case ShardReceipt() as receipt:
+            return format_time(receipt.session.ended_at), entry.id or ""
+        case MergedReceipt() as merged:
+            return format_time(merged.merged_at), entry.id or ""
+        case Revocation() as revocation:
+            return format_time(revocation.revoked_at), entry.id or ""
+        case None:
+            return "~", entry.id or ""
+
+
+def _read(line: bytes, commit: CommitId, signers: Signers) -> RecordEntry:
+    opened = open_record(line, commit=commit)
+    if isinstance(opened, Rejected):
+        fault = f"{opened.reason}: {opened.detail}"
+        return RecordEntry(line=line, id=opened.record, claim=None, key=None, signer=None, fault=fault)
+    key, signer = None, None
+    try:
+        claim = _claim(opened)
+        fault = ""
+    except DecodeError as error:
+        claim, fault = None, error.message
+    if isinstance(opened, Verified):
+        key = opened.key.fingerprint
+        signer = min(_names(opened, claim, signers), default=None)
+    return RecordEntry(line=line, id=opened.id, claim=claim, key=key, signer=signer, fault=fault)
+
+
+def _names(opened: Verified, claim: Claim | None, signers: Signers) -> Iterator[str]:
+    match claim:
+        case ShardReceipt():
+            yield from signers.principals(opened.key, claim.session.ended_at)
+        case MergedReceipt():
+            yield from signers.principals(opened.key, claim.merged_at)
+        case Revocation():
+            yield from signers.principals(opened.key, claim.revoked_at)
+
+
+_DECODERS: dict[str, Callable[[Statement], Claim]] = {
+    SHARD_RECEIPT: ShardReceipt.decode,
+    MERGED_RECEIPT: MergedReceipt.decode,
+    REVOCATION: Revocation.decode,
+}
+
+
+def _claim(opened: Verified | Unsigned) -> Claim | None:
+    decode = _DECODERS.get(opened.statement.predicate_type)
+    return None if decode is None else decode(opened.statement)

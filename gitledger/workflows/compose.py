@@ -1,0 +1,129 @@
+"""From a run to the receipt that claims it, and the bodies that it names."""
+
+from __future__ import annotations
+
+from gitledger import __version__
+from gitledger.machine.environment import environment_facts
+from gitledger.machine.redact import redact_argv, redact_url
+from gitledger.records.bodies import BodyRef, encode_log, encode_tests
+from gitledger.records.ids import CommitId, ShardKey
+from gitledger.records.outcomes import Outcome
+from gitledger.records.receipt import (
+    CollectionClaim,
+    ManifestClaim,
+    RepoClaim,
+    SessionClaim,
+    ShardClaim,
+    ShardReceipt,
+)
+from gitledger.store.worktree import work_tree_state
+from gitledger.trust.sign import claim_of
+from gitledger.trust.signer import Signer
+from gitledger.trust.verified import Rejected, open_record
+from gitledger.workflows.execute import Executed
+from gitledger.workflows.request import Before, RecordRequest
+from gitledger.workflows.session import Session
+
+__all__ = ["compose"]
+
+MAX_LISTED_PATHS = 20
+
+
+def compose(
+    session: Session, request: RecordRequest, signer: Signer | None, before: Before, run: Executed
+) -> tuple[ShardReceipt, list[bytes]]:
+    """Return the receipt of a run and its bodies. The recorder's own reasons only ever take green away."""
+    result = run.result
+    bodies = {"tests": encode_tests(result.results)}
+    if run.log_text:
+        bodies["log"] = encode_log(run.log_text)
+    form = session.repo.object_format
+    is_passed = result.outcome is Outcome.PASSED
+    receipt = ShardReceipt(
+        repository=request.repository,
+        shard=ShardClaim(
+            key=request.key,
+            attempt=1 + _earlier_attempts(session, before.head, request.key),
+            split=request.definition.split,
+            definition_digest=request.definition.digest,
+        ),
+        outcome=Outcome.INCOMPLETE if is_passed and run.reasons else result.outcome,
+        reasons=tuple(dict.fromkeys([*result.reasons, *run.reasons])),
+        counts=result.counts,
+        collection=CollectionClaim(
+            full_digest=result.full_digest,
+            full_count=result.full_count,
+            selected_digest=result.selected_digest,
+        ),
+        manifest=_manifest(request, before),
+        repo=_repo(session, request, before),
+        session=_session(request, run),
+        environment=environment_facts(
+            env=session.environ,
+            python=result.tools.python,
+            pytest=result.tools.pytest,
+            coverage=result.tools.coverage,
+            gitledger=__version__,
+            gpu_uuid=request.gpu_uuid,
+        ),
+        signer=None if signer is None else claim_of(signer, user=request.user),
+        bodies={name: BodyRef.of(blob, object_format=form) for name, blob in bodies.items()},
+    )
+    return receipt, list(bodies.values())
+
+
+def _manifest(request: RecordRequest, before: Before) -> ManifestClaim:
+    definition = request.definition
+    return ManifestClaim(
+        digest=before.manifest.digest,
+        paths=definition.paths,
+        extra_paths=definition.extra_paths,
+        excluded_paths=definition.excluded_paths,
+        extra=before.manifest.extra or (),
+    )
+
+
+def _repo(session: Session, request: RecordRequest, before: Before) -> RepoClaim:
+    """Return where it ran. Dirt: tracked changes at start or end, untracked files at start (DESIGN section 5)."""
+    repo = session.repo
+    after = work_tree_state(session.repo.git, scope_paths=request.definition.paths)
+    dirt = sorted({*before.state.changed, *before.state.untracked, *after.changed})
+    created = sorted(set(after.untracked) - set(before.state.untracked))
+    remote = repo.config("remote.origin.url")
+    return RepoClaim(
+        commit=before.head,
+        tree=repo.commit(before.head).tree,
+        branch=repo.branch(),
+        remote=redact_url(remote) if remote else None,
+        dirty=bool(dirt),
+        dirty_paths=tuple(dirt[:MAX_LISTED_PATHS]),
+        created=tuple(created[:MAX_LISTED_PATHS]),
+    )
+
+
+def _session(request: RecordRequest, run: Executed) -> SessionClaim:
+    ended = run.ended
+    return SessionClaim(
+        started_at=run.started_at,
+        ended_at=max(run.started_at, run.ended_at),
+        argv=tuple(redact_argv(run.argv)),
+        exit_status=ended.status if ended else None,
+        signal=ended.signal if ended else None,
+        mode=request.mode,
+        workers=run.result.workers,
+        finished=run.result.finished,
+        witnessed=ended is not None,
+    )
+
+
+def _earlier_attempts(session: Session, commit: CommitId, key: ShardKey) -> int:
+    """Return how many receipts of the shard the commit has, as far as this clone knows."""
+    count = 0
+    for line in session.ledger.lines(commit):
+        opened = open_record(line, commit=commit)
+        if isinstance(opened, Rejected):
+            continue
+        shard = opened.statement.predicate.opt_child("shard")
+        if shard is not None and (shard.opt_text("name"), shard.opt_text("variant")) == (key.name, key.variant):
+            count += 1
+    return count

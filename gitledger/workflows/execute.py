@@ -1,0 +1,139 @@
+"""One run of a shard's command under the recorder's eyes: child, journal or report, and what moved meanwhile."""
+
+from __future__ import annotations
+
+import secrets
+import tempfile
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from gitledger.errors import ConfigError, DecodeError, ManifestError
+from gitledger.machine.child import ChildExit, run_child
+from gitledger.machine.redact import excerpt
+from gitledger.manifest.resolve import resolve
+from gitledger.store.extras import ExtraFiles
+from gitledger.store.facts import CommitFacts
+from gitledger.suites.inject import child_environment, without_keys
+from gitledger.suites.journal import read_journal
+from gitledger.suites.recorder import summarise
+from gitledger.suites.result import SuiteResult, conclude
+from gitledger.workflows.declared import is_declared_command
+from gitledger.workflows.reports import look_at_report, result_of_leftover, result_of_run
+from gitledger.workflows.request import Before, RecordRequest
+from gitledger.workflows.session import Session
+
+__all__ = ["Executed", "execute"]
+
+LOG_EXCERPT_BYTES = 64 << 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Executed:
+    """What ran and how it ended (`ended` None: nothing ran). `reasons` are the recorder's own against it."""
+
+    ended: ChildExit | None
+    started_at: datetime
+    ended_at: datetime
+    result: SuiteResult
+    argv: tuple[str, ...]
+    reasons: tuple[str, ...]
+    log_text: str = ""
+
+
+def execute(session: Session, request: RecordRequest, before: Before) -> Executed:
+    """Return how the command ended; raises `ConfigError` without one, `MachineError` where it can't start."""
+    if request.command is None:
+        return _after_the_fact(session, request)
+    if not request.command:
+        raise ConfigError(
+            "no-command",
+            f"shard {request.key} declares no command",
+            f"git ledger record --shard {request.key} -- COMMAND",
+        )
+    with tempfile.TemporaryDirectory(prefix="gitledger-") as folder:
+        return _in_folder(session, request, request.command, before, Path(folder))
+
+
+def _after_the_fact(session: Session, request: RecordRequest) -> Executed:
+    root = session.repo.worktree or Path()
+    now = session.now()
+    result = result_of_leftover(request.report or request.definition.results, root, now)
+    return Executed(ended=None, started_at=now, ended_at=now, result=result, argv=(), reasons=())
+
+
+def _in_folder(
+    session: Session, request: RecordRequest, argv: tuple[str, ...], before: Before, folder: Path
+) -> Executed:
+    root = session.repo.worktree or Path()
+    results = request.definition.results
+    journal, nonce = folder / "journal", secrets.token_hex(16)
+    env = without_keys(session.environ, pass_agent=request.pass_agent)
+    if results.kind == "pytest":
+        plugin = folder / "plugin"
+        plugin.mkdir()
+        env = child_environment(
+            session.environ, journal=journal, nonce=nonce, folder=plugin, pass_agent=request.pass_agent
+        )
+    earlier = look_at_report(results, root)
+    log = folder / "log"
+    ended = run_child(
+        argv,
+        cwd=root,
+        env=env,
+        log=log,
+        clock=session.now,
+        timeout_s=request.timeout_s,
+        echo=request.echo,
+    )
+    if results.kind == "pytest":
+        result = _from_journal(journal, nonce, ended, root)
+    else:
+        result = result_of_run(results, root, request.key, ended, earlier)
+    return Executed(
+        ended=ended,
+        started_at=ended.started_at,
+        ended_at=ended.ended_at,
+        result=result,
+        argv=argv,
+        reasons=tuple(_reasons(session, request, argv, before)),
+        log_text=excerpt(log, LOG_EXCERPT_BYTES),
+    )
+
+
+def _from_journal(journal: Path, nonce: str, ended: ChildExit, root: Path) -> SuiteResult:
+    """Return what the journal says, decoded as hostile; without one, or with one that can't be read: not green."""
+    repository = str(root.resolve())
+    try:
+        data = journal.read_bytes()
+    except OSError:
+        return summarise(None, ended, repository=repository)
+    try:
+        return summarise(read_journal(data, nonce), ended, repository=repository)
+    except DecodeError:
+        return conclude(reasons=["journal-mistrusted"], results=(), full_ids=(), selected_ids=())
+
+
+def _reasons(session: Session, request: RecordRequest, argv: tuple[str, ...], before: Before) -> list[str]:
+    """Return what speaks against the receipt beside the results: another command, or inputs that moved."""
+    reasons = []
+    declared = request.definition.command
+    if request.declared and (declared is None or not is_declared_command(argv, declared, session.environ)):
+        reasons.append("other-command")
+    if session.repo.head() != before.head:
+        reasons.append("head-moved")
+    if request.definition.extra_paths and _extra_moved(session, request, before):
+        reasons.append("extra-moved")
+    return reasons
+
+
+def _extra_moved(session: Session, request: RecordRequest, before: Before) -> bool:
+    """Tell whether the extra inputs are others after the run than before it: the result stands on neither."""
+    repo = session.repo
+    facts = CommitFacts(repo.objects, repo.commit(before.head).tree)
+    try:
+        return (
+            resolve(request.definition, facts, ExtraFiles(repo.worktree or Path())).extra != before.manifest.extra
+        )
+    except ManifestError:
+        return True

@@ -1,0 +1,117 @@
+"""Init: configuration, signer, fetch refspecs and hook; every step is safe to repeat (DESIGN section 10)."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+from gitledger.config.example import example_config
+from gitledger.config.schema import CONFIG_PATH
+from gitledger.errors import StoreError, UsageError
+from gitledger.store.remote import remote_names, tracking_refspecs
+from gitledger.store.repository import Repository
+from gitledger.trust.signer import Signer
+from gitledger.trust.signers import Signers
+from gitledger.workflows.hook_files import install_hook, uninstall_hook
+from gitledger.workflows.session import Session
+from gitledger.workflows.trusted import SIGNERS_PATH
+
+__all__ = ["Step", "initialise", "uninstall"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing that was looked at: what, whether it was changed, and a word on it."""
+
+    what: str
+    changed: bool
+    text: str
+
+
+def initialise(session: Session, signer: Signer, *, principal: str, python: str) -> list[Step]:
+    """Return what was done, step by step; a second call changes nothing.
+
+    Raises `UsageError` in a bare repository, `ConfigError` where an existing file can't be read as what it is,
+    `StoreError` where something can't be written.
+    """
+    root = _root(session.repo)
+    name = _principal(principal)
+    steps = [_config(root, name), _signer(root, name, signer)]
+    steps += [_refspecs(session.repo, remote) for remote in remote_names(session.repo)]
+    hook = install_hook(session.repo, python)
+    chained = ", after the hook that was there" if hook.chained else ""
+    steps.append(Step("hook", hook.done == "installed", f"{hook.path}{chained}"))
+    return steps
+
+
+def uninstall(session: Session) -> list[Step]:
+    """Return what was taken back: hook and fetch refspecs. The ledger and `.gitledger/` stay."""
+    hook = uninstall_hook(session.repo)
+    steps = [Step("hook", hook.done == "removed", str(hook.path))]
+    for remote in remote_names(session.repo):
+        ours = set(tracking_refspecs(remote)) & set(session.repo.config_all(f"remote.{remote}.fetch"))
+        for spec in sorted(ours):
+            session.repo.git.run("config", "--unset-all", f"remote.{remote}.fetch", f"^{re.escape(spec)}$")
+        steps.append(Step("fetch", bool(ours), f"remote.{remote}.fetch"))
+    return steps
+
+
+def _root(repo: Repository) -> Path:
+    if repo.worktree is None:
+        raise UsageError(
+            "no-work-tree", f"{repo.git_dir} is bare: there is nothing to write to", "run it in a clone"
+        )
+    return repo.worktree
+
+
+def _principal(text: str) -> str:
+    """Return the name that stands in allowed_signers for a person: no blanks, commas, quotes, or patterns."""
+    name = re.sub(r"[^\w.@+-]", "-", text.strip())
+    if not name or name.startswith("-"):
+        raise UsageError("no-identity", "git knows no name for you", "git config user.email you@example.org")
+    return name
+
+
+def _config(root: Path, principal: str) -> Step:
+    path = root / CONFIG_PATH
+    if path.exists():
+        return Step("configuration", False, f"{CONFIG_PATH} is there")
+    _write(path, example_config(uuid.uuid4().hex, principal))
+    return Step("configuration", True, f"wrote {CONFIG_PATH}")
+
+
+def _signer(root: Path, principal: str, signer: Signer) -> Step:
+    """Add the person's key, unless an entry already admits it."""
+    path = root / SIGNERS_PATH
+    try:
+        before = path.read_bytes() if path.exists() else b""
+    except OSError as error:
+        raise StoreError("file-unreadable", f"{path} can't be read: {error.strerror}", "mend it") from error
+    known = Signers.parse(before, allowed_source=SIGNERS_PATH)
+    if any(entry.key.blob == signer.key.blob for entry in known.entries):
+        return Step("signer", False, f"your key {signer.fingerprint} is in {SIGNERS_PATH}")
+    gap = "" if not before or before.endswith(b"\n") else "\n"
+    line = f'{principal} namespaces="gitledger" {signer.key.line}\n'
+    _write(path, before.decode("utf-8", "surrogateescape") + gap + line)
+    return Step("signer", True, f"added {principal} {signer.fingerprint} to {SIGNERS_PATH}")
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8", errors="surrogateescape")
+    except OSError as error:
+        raise StoreError(
+            "file-unwritable", f"{path} can't be written: {error.strerror}", "check the folder"
+        ) from error
+
+
+def _refspecs(repo: Repository, remote: str) -> Step:
+    key = f"remote.{remote}.fetch"
+    missing = [spec for spec in tracking_refspecs(remote) if spec not in repo.config_all(key)]
+    for spec in missing:
+        repo.git.run("config", "--add", key, spec)
+    text = f"plain `git fetch {remote}` brings its ledger"
+    return Step("fetch", bool(missing), text)

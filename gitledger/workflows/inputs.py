@@ -1,0 +1,110 @@
+"""Definitions and manifests of declared shards at any commit, resolved once each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from gitledger.config.schema import Config
+from gitledger.errors import ManifestError
+from gitledger.manifest.changes import changed_paths
+from gitledger.manifest.definition import Definition
+from gitledger.manifest.resolve import Manifest, resolve
+from gitledger.records.ids import CommitId, Digest, ShardKey
+from gitledger.records.receipt import ExtraClaim
+from gitledger.store.extras import ExtraFiles
+from gitledger.store.facts import CommitFacts, TreeCache
+from gitledger.store.repository import Repository
+from gitledger.verdict.situation import TargetShard
+
+__all__ = ["Inputs"]
+
+NO_DIGEST = Digest("")
+MAX_CHANGED_PATHS = 20
+"""How many changed paths a plan lists for one shard."""
+
+
+@dataclass(slots=True)
+class Inputs:
+    """Manifests of one configuration's shards. Trees are read once, whatever the number of shards and commits."""
+
+    repo: Repository
+    config: Config
+    target: CommitId
+    _cache: TreeCache = field(init=False)
+    _facts: dict[CommitId, CommitFacts] = field(default_factory=dict)
+    _manifests: dict[tuple[CommitId, ShardKey], Manifest | ManifestError] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._cache = TreeCache(self.repo.objects)
+
+    def facts(self, commit: CommitId) -> CommitFacts:
+        """Return the tree facts of a commit."""
+        if commit not in self._facts:
+            self._facts[commit] = CommitFacts(self.repo.objects, self.repo.commit(commit).tree, self._cache)
+        return self._facts[commit]
+
+    def manifest(self, commit: CommitId, key: ShardKey) -> Manifest | ManifestError:
+        """Return a shard's tracked inputs at a commit, or the error that says why they can't be resolved."""
+        found = self._manifests.get((commit, key))
+        if found is None:
+            try:
+                found = resolve(Definition.of(self.config, key), self.facts(commit), None)
+            except ManifestError as error:
+                found = error
+            self._manifests[commit, key] = found
+        return found
+
+    def digest_at(self, commit: CommitId, key: ShardKey, extra: tuple[ExtraClaim, ...]) -> Digest | None:
+        """Return a shard's manifest digest at a commit for given extra inputs; None where it has none there."""
+        manifest = self.manifest(commit, key)
+        if isinstance(manifest, ManifestError):
+            return None
+        try:
+            return manifest.digest_with(extra)
+        except ManifestError:  # the claim is not what extra_paths asks for: no digest can equal it
+            return NO_DIGEST
+
+    def changed(self, commit: CommitId, key: ShardKey) -> tuple[str, ...]:
+        """Return the inputs of a shard that differ between a commit and the target."""
+        old, new = self.manifest(commit, key), self.manifest(self.target, key)
+        if isinstance(old, ManifestError) or isinstance(new, ManifestError):
+            return ()
+        return changed_paths(old, new, self.facts(commit), self.facts(self.target), limit=MAX_CHANGED_PATHS)
+
+    def shards(self, redefined: frozenset[ShardKey]) -> Iterator[TargetShard]:
+        """Yield every declared shard as it stands at the target."""
+        for key in self.config.shard_keys():
+            yield self._shard(key, key in redefined)
+
+    def _shard(self, key: ShardKey, is_redefined: bool) -> TargetShard:
+        definition = Definition.of(self.config, key)
+        manifest = self.manifest(self.target, key)
+        fault = f"{manifest.code}: {manifest.message}" if isinstance(manifest, ManifestError) else ""
+
+        def digest_with(extra: tuple[ExtraClaim, ...]) -> Digest:
+            found = self.digest_at(self.target, key, extra)
+            return NO_DIGEST if found is None else found
+
+        return TargetShard(
+            key=key,
+            definition=definition.digest,
+            digest_with=digest_with,
+            has_extra=bool(definition.extra_paths),
+            extra_now=self._extra_now(definition),
+            split=definition.split,
+            fault=fault,
+            redefined=is_redefined,
+        )
+
+    def _extra_now(self, definition: Definition) -> tuple[ExtraClaim, ...] | None:
+        """Return the extra inputs as they lie in the work tree; None where there are none to be seen."""
+        if not definition.extra_paths:
+            return ()
+        if self.repo.worktree is None:
+            return None
+        try:
+            manifest = resolve(definition, self.facts(self.target), ExtraFiles(self.repo.worktree))
+        except ManifestError:
+            return None
+        return manifest.extra

@@ -1,0 +1,104 @@
+"""Record: run a shard's command and leave its signed receipt, whatever happens (DESIGN sections 8 and 10)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gitledger.errors import EXIT_NO, EXIT_NOT_STORED, EXIT_YES, StoreError, UsageError
+from gitledger.machine.child import shell_status
+from gitledger.manifest.definition import Definition
+from gitledger.manifest.resolve import resolve
+from gitledger.records.envelope import Envelope
+from gitledger.records.ids import CommitId, RecordId
+from gitledger.records.receipt import ShardReceipt
+from gitledger.store.extras import ExtraFiles
+from gitledger.store.facts import CommitFacts
+from gitledger.store.worktree import work_tree_state
+from gitledger.suites.result import SuiteResult
+from gitledger.trust.sign import sign_payload
+from gitledger.trust.signer import Signer
+from gitledger.workflows.compose import compose
+from gitledger.workflows.execute import Executed, execute
+from gitledger.workflows.notes_author import notes_identity, notes_message
+from gitledger.workflows.request import Before, RecordRequest
+from gitledger.workflows.session import Session
+
+__all__ = ["Recorded", "head_of", "look", "record"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """What came of it. `exit_status` is what the command line exits with; `error` says why it was not stored."""
+
+    receipt: ShardReceipt
+    record: RecordId
+    stored: bool
+    exit_status: int
+    result: SuiteResult
+    error: StoreError | None = None
+
+
+def record(session: Session, request: RecordRequest, signer: Signer | None) -> Recorded:
+    """Return what was recorded, once the receipt is stored, or the store has refused it.
+
+    Raises `ManifestError`, `UsageError`, `ConfigError` and `MachineError` before anything has run; afterwards only
+    the store can fail, and the result says so.
+    """
+    identity = notes_identity(session, request.notes)
+    before = look(session, request.definition)
+    run = execute(session, request, before)
+    receipt, bodies = compose(session, request, signer, before, run)
+    payload = receipt.encode()
+    envelope = Envelope(payload=payload, signature=None) if signer is None else sign_payload(payload, signer)
+    error = None
+    try:
+        session.ledger.append(
+            {before.head: [envelope.encode()]},
+            bodies,
+            identity=identity,
+            message=notes_message(request.notes, 1),
+        )
+    except StoreError as caught:
+        error = caught
+    return Recorded(
+        receipt=receipt,
+        record=envelope.id,
+        stored=error is None,
+        exit_status=_exit_status(request, run, receipt, stored=error is None),
+        result=run.result,
+        error=error,
+    )
+
+
+def head_of(session: Session) -> CommitId:
+    """Return the commit that is checked out; raises `UsageError` `no-commit` before the first one."""
+    head = session.repo.head()
+    if head is None:
+        raise UsageError("no-commit", "this repository has no commits, and a receipt speaks of one", "git commit")
+    return head
+
+
+def look(session: Session, definition: Definition) -> Before:
+    """Return the repository as it stands.
+
+    Raises `UsageError` without a commit or a work tree, `ManifestError` where the scope can't be resolved.
+    """
+    repo = session.repo
+    head = head_of(session)
+    if repo.worktree is None:
+        raise UsageError("no-work-tree", f"{repo.git_dir} is bare: nothing can run there", "run it in a clone")
+    facts = CommitFacts(repo.objects, repo.commit(head).tree)
+    manifest = resolve(definition, facts, ExtraFiles(repo.worktree))
+    state = work_tree_state(session.repo.git, scope_paths=definition.paths)
+    return Before(head=head, state=state, manifest=manifest)
+
+
+def _exit_status(request: RecordRequest, run: Executed, receipt: ShardReceipt, *, stored: bool) -> int:
+    """Return the child's status, but 1 where that is 0 and the receipt is not green, 3 where it is not stored.
+
+    Without a command: 0 once the report is stored and shows no failure.
+    """
+    if not stored and not request.best_effort:
+        return EXIT_NOT_STORED
+    status = EXIT_YES if run.ended is None else shell_status(run.ended)
+    return EXIT_NO if status == EXIT_YES and not receipt.is_green else status

@@ -1,0 +1,47 @@
+"""What is to be recorded, and the repository as it stood before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gitledger.config.schema import NotesConfig, ResultsConfig
+from gitledger.manifest.definition import Definition
+from gitledger.manifest.resolve import Manifest
+from gitledger.records.ids import CommitId, ShardKey
+from gitledger.store.worktree import WorkTreeState
+
+__all__ = ["Before", "RecordRequest"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordRequest:
+    """What is to be recorded.
+
+    `command` is what runs, None where nothing does: then `report`, which lies there already, is recorded.
+    `declared`: the shard is one of the configuration's. `user` is the person's own word for themselves.
+    """
+
+    repository: str
+    key: ShardKey
+    definition: Definition
+    command: tuple[str, ...] | None
+    declared: bool
+    notes: NotesConfig
+    report: ResultsConfig | None = None
+    mode: str = "local"
+    timeout_s: float | None = None
+    best_effort: bool = False
+    pass_agent: bool = False
+    gpu_uuid: bool = True
+    user: str = ""
+    echo: Callable[[bytes], None] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Before:
+    """The repository as it stood before the run."""
+
+    head: CommitId
+    state: WorkTreeState
+    manifest: Manifest

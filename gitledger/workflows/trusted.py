@@ -1,0 +1,136 @@
+"""The configuration that a judgement trusts: from a ref, or from the judged commit itself (DESIGN section 4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from gitledger.config.load import load_config
+from gitledger.config.schema import CONFIG_PATH, Config
+from gitledger.errors import ConfigError
+from gitledger.records.ids import CommitId, Digest
+from gitledger.store.repository import Repository
+from gitledger.trust.signers import Signers
+from gitledger.verdict.tests_policy import TestLists
+
+__all__ = ["SIGNERS_PATH", "Trusted", "load_trusted", "read_config", "read_lists"]
+
+SIGNERS_PATH = ".gitledger/allowed_signers"
+REVOKED_PATH = ".gitledger/revoked_keys"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trusted:
+    """Policy and signers, and where they come from.
+
+    `source` is the ref as given, or `self`; `commit` is what it was resolved to. `digest` names the policy's text.
+    """
+
+    config: Config
+    signers: Signers
+    source: str
+    commit: CommitId
+    digest: Digest
+
+    @property
+    def is_self(self) -> bool:
+        """Tell whether the judged commit judges itself: nothing is pinned then."""
+        return self.source == "self"
+
+
+def read_config(repo: Repository, commit: CommitId) -> Config:
+    """Return the configuration of a commit.
+
+    Raises `ConfigError`: `no-config`, whatever loading raises, and `unsupported-yet` for what this version can
+    read and can't put in force, so that nothing is accepted in silence.
+    """
+    text = repo.file_at(commit, CONFIG_PATH)
+    if text is None:
+        raise ConfigError(
+            "no-config",
+            f"commit {commit[:12]} has no {CONFIG_PATH}",
+            "git ledger init, then commit the .gitledger folder",
+        )
+    config = load_config(text, source=f"{commit[:12]}:{CONFIG_PATH}")
+    _refuse_unsupported(config)
+    return config
+
+
+def _refuse_unsupported(config: Config) -> None:
+    policy = config.policy
+    asked = {
+        "coverage.fail_under": config.coverage.fail_under is not None,
+        "policy.require_observed_scope": policy.require_observed_scope,
+        "policy.signer_mode: open": policy.signer_mode == "open",
+        "policy.allowed_signers with a forge user": any(":" in name for name in policy.allowed_signers or ()),
+        "policy.revokers with a forge user": any(":" in name for name in policy.revokers),
+        "record.marker": config.record.marker is not None,
+        "split": any(shard.split for shard in config.shards.values()),
+        "results: reportlog or ctrf": any(
+            shard.results.kind in ("reportlog", "ctrf") for shard in config.shards.values()
+        ),
+    }
+    for key, present in asked.items():
+        if present:
+            raise ConfigError(
+                "unsupported-yet",
+                f"{CONFIG_PATH} asks for {key}, which this version can't put in force",
+                "take it out of the configuration, or upgrade git-ledger",
+            )
+
+
+def load_trusted(repo: Repository, target: CommitId, policy_from: str | None) -> Trusted:
+    """Return policy and signers of `policy_from` resolved to one commit, else of the target itself.
+
+    Raises `UsageError` for an unknown ref, `ConfigError` where there is no configuration.
+    """
+    commit = target if policy_from is None else repo.resolve(policy_from)
+    config = read_config(repo, commit)
+    allowed = repo.file_at(commit, SIGNERS_PATH) or b""
+    revoked = repo.file_at(commit, REVOKED_PATH) or b""
+    where = f"{commit[:12]}:"
+    signers = Signers.parse(
+        allowed, revoked, allowed_source=where + SIGNERS_PATH, revoked_source=where + REVOKED_PATH
+    )
+    return Trusted(
+        config=config,
+        signers=signers,
+        source=policy_from or "self",
+        commit=commit,
+        digest=_digest(repo, commit),
+    )
+
+
+def _digest(repo: Repository, commit: CommitId) -> Digest:
+    import hashlib
+
+    hasher = hashlib.sha256()
+    for path in (CONFIG_PATH, SIGNERS_PATH, REVOKED_PATH):
+        text = repo.file_at(commit, path)
+        hasher.update(b"-" if text is None else b"%d:" % len(text) + text)
+    return Digest(hasher.hexdigest())
+
+
+def read_lists(repo: Repository, trusted: Trusted, *, allow_skipped: bool) -> TestLists:
+    """Return the lists of tests that policy names, read where policy comes from; raises `ConfigError`."""
+    policy = trusted.config.policy
+    return TestLists(
+        expected_skips=_read_ids(repo, trusted.commit, policy.expected_skips, "policy.expected_skips"),
+        required_tests=_read_ids(repo, trusted.commit, policy.required_tests, "policy.required_tests"),
+        allow_skipped=allow_skipped,
+    )
+
+
+def _read_ids(repo: Repository, commit: CommitId, path: str | None, key: str) -> frozenset[str] | None:
+    if path is None:
+        return None
+    text = repo.file_at(commit, str(PurePosixPath(path)))
+    if text is None:
+        raise ConfigError(
+            "file-missing", f"{key} names {path}, which commit {commit[:12]} lacks", f"commit {path}"
+        )
+    try:
+        lines = text.decode("utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise ConfigError("file-malformed", f"{commit[:12]}:{path} is not UTF-8", f"mend {path}") from error
+    return frozenset(line for line in lines if line and not line.startswith("#"))
