@@ -109,7 +109,7 @@ class Signatories:
         return Acceptance(bool(others), min(then), "" if others else "key-expired")
 
     def trusts(self, item: Undecodable) -> bool:
-        """Tell whether a record that can't be read was signed by a key that counts now, or that was vouched for."""
+        """Tell whether an unreadable record was signed by a key that counts now, or was vouched for."""
         if item.key is None or self._key_fault(item.key):
             return False
         others = self.vouched_against.get(item.id, frozenset()) - {item.key.fingerprint}

@@ -28,12 +28,15 @@ def find_bars(
     held: Held, situation: Situation, *, carried: bool, committed_at: datetime, revoked: frozenset[RecordId]
 ) -> tuple[Bar, ...]:
     """Return every reason that bars `held` from being green; the outcome itself is not looked at."""
-    return tuple(_bars(held, situation, carried=carried, committed_at=committed_at, revoked=revoked))
+    return (
+        *_own_bars(held, situation, carried=carried, revoked=revoked),
+        *_time_bars(held, situation, carried=carried, committed_at=committed_at),
+        *_mode_bars(held, situation),
+        *_policy_bars(held, situation),
+    )
 
 
-def _bars(
-    held: Held, situation: Situation, *, carried: bool, committed_at: datetime, revoked: frozenset[RecordId]
-) -> Iterator[Bar]:
+def _own_bars(held: Held, situation: Situation, *, carried: bool, revoked: frozenset[RecordId]) -> Iterator[Bar]:
     receipt, policy = held.receipt, situation.config.policy
     if held.id in revoked:
         yield Bar("revoked", "the record was revoked")
@@ -43,34 +46,45 @@ def _bars(
         yield Bar("unwitnessed", "recorded after the fact, the command was not run by the recorder")
     if receipt.repo.dirty and (carried or not policy.allow_dirty):
         yield Bar("dirty", _paths("recorded with uncommitted changes", receipt.repo.dirty_paths))
-    yield from _time_bars(held, situation, carried=carried, committed_at=committed_at)
-    yield from _policy_bars(held, situation)
 
 
 def _paths(text: str, paths: tuple[str, ...]) -> str:
-    return f"{text}: {', '.join(paths[:3])}" if paths else text
+    return f"{text}: {', '.join(ascii(path)[1:-1] for path in paths[:3])}" if paths else text
 
 
 def _time_bars(held: Held, situation: Situation, *, carried: bool, committed_at: datetime) -> Iterator[Bar]:
+    """Yield what is wrong with a receipt's times. A carried one must be *younger* than its limit."""
     policy, now = situation.config.policy, situation.now
-    if held.ended_at > now + CLOCK_TOLERANCE:
+    if held.ended_at > now:
         yield Bar("future", "dated in the future")
     if held.started_at < committed_at - CLOCK_TOLERANCE:
         yield Bar("malformed", "started before its commit existed")
     limit = policy.carried_age_limit_days if carried else policy.max_age_days
-    if now - held.ended_at > timedelta(days=limit):
+    age, allowed = now - held.ended_at, timedelta(days=limit)
+    if age > allowed or (carried and age == allowed):
         yield Bar("too-old", f"older than {limit} days")
+
+
+def _mode_bars(held: Held, situation: Situation) -> Iterator[Bar]:
+    """Yield where the mode is not what policy requires, or is claimed by a key that may not claim it.
+
+    Once policy requires a mode, or lists keys of CI runners, nobody else's receipt can say `ci`.
+    """
+    policy, mode = situation.config.policy, held.receipt.session.mode
+    if policy.require_mode is not None and mode != policy.require_mode:
+        yield Bar("policy", f"require_mode: {policy.require_mode}, found {mode}")
+    if mode == "local":
+        return
+    if (policy.require_mode or policy.ci_key_fingerprints) and held.key not in policy.ci_key_fingerprints:
+        yield Bar("policy", f"ci_key_fingerprints: mode {mode} was not signed by one of these keys")
+    if policy.require_mode and policy.signer_mode == "open":
+        yield Bar("policy", f"signer_mode: open can't satisfy require_mode: {policy.require_mode}")
 
 
 def _policy_bars(held: Held, situation: Situation) -> Iterator[Bar]:
     receipt, policy = held.receipt, situation.config.policy
-    mode = receipt.session.mode
     if receipt.version < policy.min_record_version:
         yield Bar("policy", f"min_record_version: {receipt.version} is less than {policy.min_record_version}")
-    if policy.require_mode is not None and mode != policy.require_mode:
-        yield Bar("policy", f"require_mode: {policy.require_mode}, found {mode}")
-    if mode != "local" and policy.require_mode is not None and held.key not in policy.ci_key_fingerprints:
-        yield Bar("policy", f"ci_key_fingerprints: mode {mode} was not signed by one of these keys")
     if policy.require_gpu and (receipt.environment.gpu is None or not receipt.environment.gpu.names):
         yield Bar("policy", "require_gpu: no GPU was seen")
     if policy.require_observed_scope and receipt.manifest.outside is None:

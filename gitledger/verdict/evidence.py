@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from gitledger.errors import DecodeError
-from gitledger.records.decode import Reader, load_json
+from gitledger.records.decode import Reader, fail, load_json
 from gitledger.records.envelope import decode_line
 from gitledger.records.ids import CommitId, KeyFingerprint, RecordId, TreeId
 from gitledger.records.limits import MAX_PAYLOAD_BYTES
@@ -212,7 +212,7 @@ def _place(item: Opened, piles: _Piles, repository: str) -> None:
         elif kind == REVOCATION:
             piles.revocations.append(HeldRevocation(item, Revocation.decode(item.statement), record, key))
         else:
-            raise DecodeError("malformed", f"$.predicateType: {kind} is not known here")
+            fail("$.predicateType", f"{kind} is not known here")
     except DecodeError as error:
         signed_by = item.key if isinstance(item, Verified) else None
         commit = item.statement.subject.commit

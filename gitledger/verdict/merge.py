@@ -10,7 +10,8 @@ from gitledger.records.merged import CarriedClaim, MergedReceipt, MergedShard
 from gitledger.records.outcomes import Counts, worst
 from gitledger.records.receipt import RepoClaim
 from gitledger.records.statement import SignerClaim
-from gitledger.verdict.select import Candidate, Choice
+from gitledger.verdict.field import Candidate
+from gitledger.verdict.select import Choice
 from gitledger.verdict.situation import Situation
 from gitledger.verdict.union import Union
 

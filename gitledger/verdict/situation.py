@@ -8,10 +8,11 @@ from datetime import datetime
 
 from gitledger.config.schema import Config
 from gitledger.records.bodies import BodyRef
-from gitledger.records.ids import CommitId, Digest, ShardKey, TreeId
+from gitledger.records.ids import CommitId, Digest, RecordId, ShardKey, TreeId
 from gitledger.records.receipt import ExtraClaim, Split
 from gitledger.verdict.acceptance import Signatories
-from gitledger.verdict.evidence import Evidence
+from gitledger.verdict.evidence import Evidence, HeldMerged
+from gitledger.verdict.revoked import revoked_records
 
 __all__ = ["Facts", "Situation", "Station", "TargetShard"]
 
@@ -39,7 +40,8 @@ class TargetShard:
 class Station:
     """One commit that carries evidence. `distance` is the least number of parent edges, None for no ancestor.
 
-    `from_ref`: reachable from the policy's ref (`carry.from: policy-ref`).
+    `from_ref`: reachable from the policy's ref (`carry.from: policy-ref`). Whatever stands here and is not about
+    this very commit and tree is set apart at once, so no rule can forget to ask.
     """
 
     commit: CommitId
@@ -49,6 +51,9 @@ class Station:
     evidence: Evidence
     from_ref: bool = False
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "evidence", self.evidence.placed(self.commit, self.tree))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
@@ -56,7 +61,7 @@ class Facts:
 
     `body`: a body's bytes by reference, or None where it is missing. `changed`: the inputs of a shard that differ
     between a commit and the target. `digest_at`: a shard's manifest digest at a commit for given extra inputs,
-    None where it can't be resolved there.
+    None where it can't be resolved there, which bars a carry.
     """
 
     body: Callable[[BodyRef], bytes | None]
@@ -94,3 +99,25 @@ class Situation:
     def here(self) -> Evidence:
         """The evidence on the target commit itself."""
         return next((item.evidence for item in self.stations if item.commit == self.commit), Evidence())
+
+    @property
+    def revoked(self) -> frozenset[RecordId]:
+        """The ids of all records that a revocation which counts names."""
+        return revoked_records((item.evidence for item in self.stations), self.signatories.is_revoker)
+
+    @property
+    def snapshots(self) -> list[HeldMerged]:
+        """The merged receipts of the target whose signers count and that are of the past, the newest first."""
+        found = {
+            (held.id, held.key): held
+            for held in self.here.merged
+            if held.receipt.merged_at <= self.now
+            and self.signatories.judge(held.opened, held.receipt.merged_at).accepted
+        }
+        return sorted(found.values(), key=lambda held: (held.receipt.merged_at, held.id), reverse=True)
+
+    @property
+    def trusted_snapshots(self) -> list[HeldMerged]:
+        """The snapshots that nobody revoked: those whose word counts."""
+        revoked = self.revoked
+        return [held for held in self.snapshots if held.id not in revoked]

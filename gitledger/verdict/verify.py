@@ -6,8 +6,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from gitledger.records.ids import RecordId
+from gitledger.records.outcomes import TestOutcome
 from gitledger.verdict.evidence import HeldMerged
 from gitledger.verdict.finding import Finding, Verdict, blocking, note
+from gitledger.verdict.revoked import void_revocations
 from gitledger.verdict.situation import Situation
 from gitledger.verdict.tests_policy import TestLists, judge_tests
 from gitledger.verdict.union import Union
@@ -36,7 +38,6 @@ def judge(union: Union, situation: Situation, lists: TestLists, pins: Iterable[F
         *pins,
         *judge_tests(union.results, lists),
         *_attempts(union, situation),
-        *_undecodable(union, situation),
         *_merged(union, situation),
         *union.notes,
     ]
@@ -53,8 +54,8 @@ def _nothing(union: Union) -> Iterator[Finding]:
             found="none",
             remedy="declare shards in .gitledger/config.yaml",
         )
-    elif not any(choice.results for choice in union.results):
-        yield blocking("no-tests", "7", "union", expected="at least one test", found="none")
+    elif all(result.outcome is TestOutcome.SKIPPED for choice in union.results for result in choice.results):
+        yield blocking("no-tests", "7", "union", expected="at least one test that ran", found="none")
 
 
 def _outcomes(union: Union) -> Iterator[Finding]:
@@ -90,41 +91,10 @@ def _attempts(union: Union, situation: Situation) -> Iterator[Finding]:
             )
 
 
-def _undecodable(union: Union, situation: Situation) -> Iterator[Finding]:
-    """Yield what a trusted key signed and we can't read: it may be a failure, so it blocks.
-
-    On an older commit it blocks only where something is carried, since only then does that history count.
-    """
-    carries = any(choice.verdict == "carryable" for choice in union.choices)
-    for station in situation.stations:
-        if station.commit != situation.commit and not (carries and station.distance is not None):
-            continue
-        for held in station.evidence.undecodable:
-            if situation.signatories.judge(held.opened, situation.now).accepted:
-                yield blocking(
-                    "undecodable",
-                    "2",
-                    held.id[:12],
-                    expected="a record that this version can read",
-                    found=held.detail,
-                    remedy="upgrade git-ledger, or git ledger revoke the record",
-                )
-
-
-def trusted_snapshots(situation: Situation) -> list[HeldMerged]:
-    """Return the merged receipts of the target whose signers count, the newest first."""
-    found = [
-        held
-        for held in situation.here.merged
-        if situation.signatories.judge(held.opened, held.receipt.merged_at).accepted
-    ]
-    return sorted(found, key=lambda held: (held.receipt.merged_at, held.id), reverse=True)
-
-
 def _merged(union: Union, situation: Situation) -> Iterator[Finding]:
     """Yield where signed snapshots disagree with what stands now; `require_merged` demands one that agrees."""
     required = situation.config.policy.require_merged
-    snapshots = trusted_snapshots(situation)
+    snapshots = situation.snapshots
     remedy = "git ledger merge"
     if not snapshots:
         if required:
@@ -148,11 +118,16 @@ def _merged(union: Union, situation: Situation) -> Iterator[Finding]:
 
 
 def _snapshot_fault(held: HeldMerged, union: Union) -> str:
-    named = {shard.key: shard.record for shard in held.receipt.shards}
-    stands = {choice.shard.key: choice.result.held.id for choice in union.results if choice.result}
+    """Return why a snapshot is not what stands now, or ""; a revoked input fails it whatever stands."""
+    named = {shard.key: (shard.record, shard.outcome) for shard in held.receipt.shards}
+    stands = {
+        choice.shard.key: (choice.result.held.id, choice.result.held.receipt.outcome)
+        for choice in union.results
+        if choice.result
+    }
     if held.id in union.revoked:
         return "it was revoked"
-    revoked = sorted(str(key) for key, record in named.items() if record in union.revoked)
+    revoked = sorted(str(shard.key) for shard in held.receipt.shards if shard.record in union.revoked)
     if revoked:
         return f"it names a revoked record for {', '.join(revoked)}"
     differing = sorted(str(key) for key in set(named) | set(stands) if named.get(key) != stands.get(key))
@@ -161,16 +136,20 @@ def _snapshot_fault(held: HeldMerged, union: Union) -> str:
 
 def ignored_records(union: Union, situation: Situation) -> tuple[Ignored, ...]:
     """Return the records of the judged commit that count for nothing, each with its reason."""
-    here = situation.here
+    here, signatories = situation.here, situation.signatories
     found = [Ignored(item.record, f"{item.reason}: {item.detail}") for item in here.rejected]
     found += [Ignored(record, "other-repository") for record in here.foreign]
+    found += [Ignored(record, "misplaced") for record in here.misplaced]
     for field in union.fields:
         found += [Ignored(held.id, reason) for held, reason in field.untrusted if held.commit == situation.commit]
     for merged in here.merged:
-        acceptance = situation.signatories.judge(merged.opened, merged.receipt.merged_at)
+        acceptance = signatories.judge(merged.opened, merged.receipt.merged_at)
         if not acceptance.accepted:
             found.append(Ignored(merged.id, acceptance.reason))
-    for held in here.undecodable:
-        if not situation.signatories.judge(held.opened, situation.now).accepted:
-            found.append(Ignored(held.id, f"malformed: {held.detail}"))
+        elif merged.receipt.merged_at > situation.now:
+            found.append(Ignored(merged.id, "future"))
+    for item in here.undecodable:
+        if not signatories.trusts(item):
+            found.append(Ignored(item.id, f"malformed: {item.detail}"))
+    found += [Ignored(held.id, "not-a-revoker") for held in void_revocations(here, signatories.is_revoker)]
     return tuple(found)

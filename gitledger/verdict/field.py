@@ -1,0 +1,168 @@
+"""All receipts of one shard, each judged by itself: what the choice is made from (DESIGN section 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from gitledger.records.ids import CommitId, KeyFingerprint, RecordId
+from gitledger.verdict.acceptance import Acceptance
+from gitledger.verdict.bars import Bar, displaces, find_bars
+from gitledger.verdict.evidence import Held
+from gitledger.verdict.situation import Situation, Station, TargetShard
+
+__all__ = ["Candidate", "Field", "is_beaten", "newest_first", "read_field"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One trusted receipt of a shard, seen from the target.
+
+    `fresh`: it speaks of the target itself (the commit, or under `same-manifest` its tree). `matches`: its
+    definition and manifest are the target's. `bars` hold on its own commit, `carry_bars` for carrying it.
+    """
+
+    held: Held
+    commit: CommitId
+    distance: int | None
+    fresh: bool
+    same_definition: bool
+    matches: bool
+    bars: tuple[Bar, ...]
+    carry_bars: tuple[Bar, ...]
+    acceptance: Acceptance
+
+    @property
+    def stands_against(self) -> bool:
+        """Tell whether it is a failure that displaces greens of the same inputs."""
+        return self.matches and displaces(self.held, self.bars)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """All receipts of one shard: candidates nearest and newest first, and what policy's signers rule out.
+
+    `beyond` are those that `carry.from` doesn't reach: nothing is carried from there.
+    """
+
+    shard: TargetShard
+    candidates: tuple[Candidate, ...]
+    untrusted: tuple[tuple[Held, str], ...]
+    beyond: tuple[Candidate, ...]
+
+    @property
+    def fresh(self) -> tuple[Candidate, ...]:
+        """Receipts of the target itself with its definition and manifest: the attempts."""
+        return tuple(item for item in self.candidates if item.fresh and item.matches)
+
+    @property
+    def reds(self) -> tuple[Candidate, ...]:
+        """Failures that displace greens of the same inputs.
+
+        `carry.from` says where a green may come from; a failure on any ancestor counts wherever greens come from,
+        else a change could shake its own failure off by one more commit.
+        """
+        ancestors = (item for item in self.beyond if item.distance is not None)
+        return tuple(item for item in (*self.candidates, *ancestors) if item.stands_against)
+
+
+def newest_first(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Return candidates by (`ended_at`, non-green last, id), the newest first: a red beats a green of one time."""
+    return sorted(
+        candidates, key=lambda item: (item.held.ended_at, not item.held.is_green, item.held.id), reverse=True
+    )
+
+
+def is_beaten(green: Candidate, reds: Iterable[Candidate]) -> bool:
+    """Tell whether a failure of the same inputs stands against `green`: it did not start after it ended.
+
+    Attempts on the target are held against each other whatever extra inputs they had; elsewhere the same manifest
+    means the same extra inputs too.
+    """
+    return any(
+        green.held.started_at <= red.held.ended_at
+        for red in reds
+        if (green.fresh and red.fresh) or red.held.receipt.manifest.digest == green.held.receipt.manifest.digest
+    )
+
+
+def read_field(shard: TargetShard, situation: Situation, revoked: frozenset[RecordId]) -> Field:
+    """Return every receipt of `shard` in the evidence, judged one by one."""
+    near: dict[_Identity, Candidate] = {}
+    beyond: dict[_Identity, Candidate] = {}
+    untrusted: dict[_Identity, tuple[Held, str]] = {}
+    for station in situation.stations:
+        reached = _is_reached(station, situation)
+        for held in station.evidence.shards:
+            if held.receipt.key != shard.key:
+                continue
+            identity = (held.id, held.key)
+            acceptance = situation.signatories.judge(held.opened, held.ended_at, against=not held.is_green)
+            if acceptance.accepted:
+                candidate = _candidate(held, station, shard, situation, revoked, acceptance)
+                (near if reached else beyond).setdefault(identity, candidate)
+            elif reached:
+                untrusted.setdefault(identity, (held, acceptance.reason))
+    return Field(
+        shard=shard,
+        candidates=tuple(_outwards(near.values())),
+        untrusted=tuple(pair for identity, pair in untrusted.items() if identity not in near),
+        beyond=tuple(_outwards(beyond.values())),
+    )
+
+
+_Identity = tuple[RecordId, KeyFingerprint | None]
+
+
+def _is_reached(station: Station, situation: Situation) -> bool:
+    """Tell whether `carry.from` reaches the commit; the target itself always counts."""
+    if station.commit == situation.commit:
+        return True
+    match situation.config.carry.from_:
+        case "policy-ref":
+            return station.from_ref and station.distance is not None
+        case "ancestors":
+            return station.distance is not None
+        case "same-manifest":
+            return True
+
+
+def _outwards(candidates: Iterable[Candidate]) -> Sequence[Candidate]:
+    """Return candidates nearest first, the newest first among equals; commits off ancestry come last."""
+    far = 1 << 62
+    return sorted(newest_first(candidates), key=lambda item: far if item.distance is None else item.distance)
+
+
+def _candidate(
+    held: Held,
+    station: Station,
+    shard: TargetShard,
+    situation: Situation,
+    revoked: frozenset[RecordId],
+    acceptance: Acceptance,
+) -> Candidate:
+    same_tree = station.tree == situation.tree and situation.config.carry.from_ == "same-manifest"
+    same_definition = held.receipt.shard.definition_digest == shard.definition
+    bars, carry_bars = (
+        find_bars(held, situation, carried=carried, committed_at=station.committed_at, revoked=revoked)
+        for carried in (False, True)
+    )
+    return Candidate(
+        held=held,
+        commit=station.commit,
+        distance=station.distance,
+        fresh=station.commit == situation.commit or same_tree,
+        same_definition=same_definition,
+        matches=same_definition and _same_inputs(held, shard),
+        bars=bars,
+        carry_bars=carry_bars,
+        acceptance=acceptance,
+    )
+
+
+def _same_inputs(held: Held, shard: TargetShard) -> bool:
+    """Tell whether the receipt's manifest is the target's, given the extra inputs that the receipt names."""
+    claim = held.receipt.manifest
+    if shard.fault or bool(claim.extra) != shard.has_extra or held.receipt.shard.split != shard.split:
+        return False
+    return claim.digest == shard.digest_with(claim.extra)
