@@ -9,6 +9,7 @@ the lock.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -173,7 +174,7 @@ class LibgitObjects:
                 return _conflict(update.name, blocker)
         locks = [self._common / f"{update.name}.lock" for update in updates] + [self._common / "packed-refs.lock"]
         held = next((lock for lock in locks if lock.exists()), None)
-        if held is not None or _said(error).startswith("failed to lock file"):
+        if held is not None or _is_contention(error):
             lock = held or locks[0]
             return StoreError(
                 "ref-locked", f"{lock} is held by another process", f"if no git process is running: rm {lock}"
@@ -265,6 +266,19 @@ def _printable(text: str) -> str:
 
 def _said(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
+
+
+def _is_contention(error: BaseException) -> bool:
+    """Tell a lock that another process took, or a folder that it removed, at the very moment of locking.
+
+    libgit2 1.9 (filebuf.c) says the first when it sees the lock, the second when it loses the race to create it;
+    pygit2 keeps nothing but the text.
+    """
+    said = _said(error)
+    reasons = (os.strerror(errno.EEXIST), os.strerror(errno.ENOENT))
+    return said.startswith("failed to lock file") or (
+        said.startswith("failed to create locked file") and said.endswith(reasons)
+    )
 
 
 def _unreadable(name: str, error: BaseException) -> StoreError:

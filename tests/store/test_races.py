@@ -1,0 +1,199 @@
+"""Several writers, a lost race, a held lock, a kill: nothing lost, nothing half (laws 2, 3, 6)."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from gitledger.errors import StoreError
+from gitledger.records.ids import CommitId
+from gitledger.store.encoding import blob_id
+from gitledger.store.ledger import BODIES_REF, RECORDS_REF, Ledger
+from gitledger.store.objects import RefUpdate
+
+A = CommitId("a" * 40)
+
+WRITER = """
+import sys
+from pathlib import Path
+from gitledger.records.ids import CommitId
+from gitledger.store.ledger import Ledger
+from gitledger.store.libgit import LibgitObjects
+from gitledger.store.objects import Identity
+git_dir, name, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+ledger = Ledger(LibgitObjects(git_dir))
+for n in range(count):
+    body = f"body {name} {n}".encode()
+    commit = CommitId(f"{n % 7:x}" * 40)
+    ledger.append({commit: [f"{name} {n}".encode()]}, [body], identity=Identity("A", "a@x"), message="m")
+    print(n, flush=True)
+"""
+
+
+def start_writer(git_dir, name: str, count: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(git_dir), name, str(count)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def all_lines(ledger: Ledger) -> list[bytes]:
+    view = ledger.view()
+    return [line for commit in view.commits() for line in view.lines(commit)]
+
+
+def test_s01_eight_processes_record_fifty_each_into_one_clone_and_all_are_there(git_repo, objects):
+    writers = [start_writer(git_repo.path / ".git", f"w{n}", 50) for n in range(8)]
+    for writer in writers:
+        _, stderr = writer.communicate(timeout=300)
+        assert writer.returncode == 0, stderr.decode()
+    ledger = Ledger(objects)
+    assert sorted(all_lines(ledger)) == sorted(f"w{n} {i}".encode() for n in range(8) for i in range(50))
+    bodies = {blob_id(f"body w{n} {i}".encode(), "sha1") for n in range(8) for i in range(50)}
+    assert ledger.view().bodies() == bodies
+    assert git_repo.git("rev-list", "--count", RECORDS_REF) == "400"
+    assert not list((git_repo.path / ".git" / "refs").rglob("*.lock"))
+    git_repo.git("fsck", "--strict")
+
+
+class Meddling:
+    """The objects of a repository in which somebody else acts right before the next update of a ref."""
+
+    def __init__(self, objects, act):
+        self._objects, self._act, self.attempts = objects, act, 0
+
+    def __getattr__(self, name):
+        return getattr(self._objects, name)
+
+    def update_refs(self, updates):
+        self.attempts += 1
+        self._act(self.attempts, updates)
+        return self._objects.update_refs(updates)
+
+
+@pytest.mark.parametrize("ref", [RECORDS_REF, BODIES_REF])
+@pytest.mark.parametrize("existing", [False, True])
+def test_s02_a_ref_that_moves_before_the_update_is_built_upon_anew(objects, alice, add, ref, existing):
+    if existing:
+        add(A, b"first", bodies=[b"first body"])
+    rival = Ledger(objects)
+
+    def act(attempt, updates):
+        if attempt <= 3 and updates[0].name == ref:
+            rival.append({A: [b"rival %d" % attempt]}, [b"rival body %d" % attempt], identity=alice, message="m")
+
+    meddling = Meddling(objects, act)
+    Ledger(meddling).append({A: [b"ours"]}, [b"our body"], identity=alice, message="m")
+    rounds = [n for n in range(1, 4) if b"rival %d" % n in rival.lines(A)]
+    assert rounds
+    assert meddling.attempts == 2 + len(rounds)
+    first = [b"first"] if existing else []
+    assert rival.lines(A) == tuple(sorted([*first, b"ours", *(b"rival %d" % n for n in rounds)]))
+    assert rival.has_body(blob_id(b"our body", "sha1"))
+    assert all(rival.has_body(blob_id(b"rival body %d" % n, "sha1")) for n in rounds)
+
+
+def test_s02_folding_is_built_anew_too(objects, alice, add, git_repo):
+    add(A, b"first")
+    theirs = objects.write_commit(tree=objects.write_tree([]), parents=[], message="theirs", identity=alice)
+    objects.update_refs([RefUpdate("refs/gitledger/remotes/o/records", None, theirs)])
+
+    def act(attempt, updates):
+        if attempt == 1:
+            Ledger(objects).append({A: [b"rival"]}, [], identity=alice, message="m")
+
+    ledger = Ledger(Meddling(objects, act))
+    ledger.unite_into_local(ledger.tracking_tips("o"), identity=alice, message="m")
+    assert ledger.lines(A) == (b"first", b"rival")
+    assert theirs in git_repo.git("rev-list", RECORDS_REF).split()
+
+
+def test_a_ref_that_never_holds_still_ends_in_one_clear_error(objects, alice, impatient):
+    def act(attempt, updates):
+        Ledger(objects).append({A: [b"rival %d" % attempt]}, [], identity=alice, message="m")
+
+    with pytest.raises(StoreError) as caught:
+        Ledger(Meddling(objects, act), retry=impatient).append({A: [b"ours"]}, [], identity=alice, message="m")
+    assert caught.value.code == "ref-contended"
+    assert b"ours" not in Ledger(objects).lines(A)
+
+
+@pytest.mark.parametrize("lock", [f"{RECORDS_REF}.lock", f"{BODIES_REF}.lock", "packed-refs.lock"])
+def test_s14_a_lock_that_is_held_for_a_while_is_waited_for(objects, alice, add, git_repo, lock):
+    add(A, b"first", bodies=[b"b"])
+    path = git_repo.path / ".git" / lock
+    path.touch()
+    timer = threading.Timer(0.5, path.unlink)
+    timer.start()
+    try:
+        add(A, b"second", bodies=[b"c"])
+    finally:
+        timer.join()
+    assert Ledger(objects).lines(A) == (b"first", b"second")
+    assert set(objects.list_refs("refs/")) == {RECORDS_REF, BODIES_REF}
+
+
+def test_a_lock_that_stays_is_one_clear_error_that_names_it(objects, alice, impatient, git_repo):
+    path = git_repo.path / ".git" / f"{RECORDS_REF}.lock"
+    path.parent.mkdir(parents=True)
+    path.touch()
+    with pytest.raises(StoreError) as caught:
+        Ledger(objects, retry=impatient).append({A: [b"x"]}, [], identity=alice, message="m")
+    assert caught.value.code == "ref-locked"
+    assert str(path) in caught.value.hint
+
+
+def test_law_3_no_reader_ever_sees_a_line_before_its_body(objects, git_repo):
+    writers = [start_writer(git_repo.path / ".git", f"w{n}", 40) for n in range(2)]
+    ledger = Ledger(objects)
+    seen = 0
+    try:
+        while any(writer.poll() is None for writer in writers):
+            view = ledger.view()
+            lines = [line for commit in view.commits() for line in view.lines(commit)]
+            missing = [line for line in lines if not view.has_body(blob_id(b"body " + line, "sha1"))]
+            assert missing == []
+            seen = max(seen, len(lines))
+    finally:
+        for writer in writers:
+            writer.communicate(timeout=60)
+    assert seen > 0
+    assert len(all_lines(ledger)) == 80
+
+
+def test_law_3_the_bodies_ref_moves_first(objects, alice):
+    order = []
+    ledger = Ledger(Meddling(objects, lambda _, updates: order.extend(update.name for update in updates)))
+    ledger.append({A: [b"x"]}, [b"body"], identity=alice, message="m")
+    assert order == [BODIES_REF, RECORDS_REF]
+
+
+def test_law_6_a_killed_writer_leaves_before_or_after(objects, git_repo):
+    """Each is killed at a random moment; what it said was stored is there, and the next one goes on."""
+    chance = random.Random(6)
+    git_dir = git_repo.path / ".git"
+    said = {}
+    for n in range(15):
+        writer = start_writer(git_dir, f"k{n}", 10_000)
+        writer.stdout.readline()
+        time.sleep(chance.random() * 0.08)
+        writer.send_signal(signal.SIGKILL)
+        out, _ = writer.communicate(timeout=60)
+        said[n] = 1 + len(out.splitlines())
+        for lock in git_dir.rglob("refs/**/*.lock"):
+            lock.unlink()  # what git leaves as well, and names in its error
+        ledger = Ledger(objects)
+        view = ledger.view()
+        lines = [line for commit in view.commits() for line in view.lines(commit)]
+        mine = [line for line in lines if line.startswith(b"k%d " % n)]
+        assert len(mine) - said[n] in (0, 1)
+        assert all(view.body(blob_id(b"body " + line, "sha1")) == b"body " + line for line in lines)
+    assert len(lines) >= sum(said.values()) >= 15
+    git_repo.git("fsck", "--strict", "--no-dangling")
