@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -90,6 +91,12 @@ def load_private_key(data: bytes, *, where: str, passphrase: Passphrase | None =
     `key-refused`, `passphrase-needed`, `passphrase-wrong`.
     """
     data = data.replace(b"\r\n", b"\n").strip() + b"\n"  # a secret that went through a web form
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of deprecated kinds of key, which are refused here anyhow
+        return _wrap(_unlock(data, where, passphrase), where)
+
+
+def _unlock(data: bytes, where: str, passphrase: Passphrase | None) -> Any:
     material = _load(data, where, None)
     if material is None:
         secret = passphrase(where) if passphrase else None
@@ -100,7 +107,7 @@ def load_private_key(data: bytes, *, where: str, passphrase: Passphrase | None =
         material = _load(data, where, secret)
         if material is None:
             raise TrustError("passphrase-wrong", f"the passphrase does not unlock {where}", f"ssh-add {where}")
-    return _wrap(material, where)
+    return material
 
 
 def _load(data: bytes, where: str, secret: bytes | None) -> Any:
