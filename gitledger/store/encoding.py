@@ -8,6 +8,7 @@ git's tree.c orders them (a folder sorts as `name/`).
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
@@ -27,6 +28,7 @@ __all__ = [
 ]
 
 ID_BYTES = {"sha1": 20, "sha256": 32}
+_ENTRY = {size: re.compile(rb"([0-7]{1,7}) ([^\0]+)\0(.{%d})" % size, re.DOTALL) for size in ID_BYTES.values()}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST = datetime(9999, 12, 31, tzinfo=UTC)
 
@@ -50,21 +52,13 @@ def blob_id(content: bytes, object_format: str) -> BlobId:
 def decode_tree(oid: str, raw: bytes) -> tuple[TreeEntry, ...]:
     """Return the entries of tree `oid` as they stand; raises `StoreError` `object-corrupt`."""
     size = len(oid) // 2
-    entries: list[TreeEntry] = []
-    at, end = 0, len(raw)
-    try:
-        while at < end:
-            space = raw.index(b" ", at)
-            nul = raw.index(b"\0", space)
-            last = nul + 1 + size
-            if last > end:
-                raise object_corrupt("tree", oid)
-            name = raw[space + 1 : nul].decode("utf-8", "surrogateescape")
-            entries.append(TreeEntry(int(raw[at:space], 8), name, raw[nul + 1 : last].hex()))
-            at = last
-    except ValueError as error:
-        raise object_corrupt("tree", oid) from error
-    return tuple(entries)
+    found = _ENTRY[size].findall(raw)
+    if sum(len(mode) + len(name) + 2 + size for mode, name, _ in found) != len(raw):
+        raise object_corrupt("tree", oid)
+    return tuple(
+        TreeEntry(int(mode, 8), name.decode("utf-8", "surrogateescape"), object_name.hex())
+        for mode, name, object_name in found
+    )
 
 
 def _sort_key(entry: TreeEntry) -> bytes:

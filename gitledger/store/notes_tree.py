@@ -160,8 +160,7 @@ class NotesTrees:
             pushed[rest[:2]][rest[2:]] = blobs
         entries = []
         for digits in pile.folders.keys() | pushed.keys():
-            below = pile.folders.get(digits, set())
-            tree = self._join(below, pushed.get(digits, {}), prefix + digits, settle)
+            tree = self._join(pile.folders.get(digits, set()), pushed.get(digits, {}), prefix + digits, settle)
             if tree is not None:
                 entries.append(TreeEntry(MODE_FOLDER, digits, tree))
         return entries

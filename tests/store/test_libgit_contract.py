@@ -118,8 +118,21 @@ def test_a_commit_with_hostile_headers_is_read_or_refused_in_one_line(objects, g
         assert caught.value.code == "object-corrupt"
 
 
+def test_a_tree_that_an_old_tool_wrote_with_padded_modes_is_read(objects, git_repo):
+    empty = objects.write_tree([])
+    raw = b"040000 a\0" + bytes.fromhex(empty)
+    oid = git_repo.git("hash-object", "-t", "tree", "-w", "--literally", "--stdin", input=raw)
+    assert objects.read_tree(TreeId(oid)) == (TreeEntry(MODE_FOLDER, "a", empty),)
+
+
 def test_a_tree_with_hostile_bytes_is_refused(objects, git_repo):
-    for raw in (b"100644 a", b"100644 a\0abc", b"x a\0" + bytes(20)):
+    for raw in (
+        b"100644 a",
+        b"100644 a\0abc",
+        b"x a\0" + bytes(20),
+        b"100644 \0" + bytes(20),
+        b"100644 a\0" + bytes(20) + b"!",
+    ):
         oid = git_repo.git("hash-object", "-t", "tree", "-w", "--literally", "--stdin", input=raw)
         with pytest.raises(StoreError) as caught:
             objects.read_tree(TreeId(oid))
