@@ -61,7 +61,7 @@ def split_command(text: str) -> tuple[str, ...]:
     Raises `ValueError` where only a shell could run it: operators, expansions, several lines, a leading
     assignment, or a quote that isn't closed.
     """
-    text = text.strip()
+    text = text.strip(" \t\n")
     needs_shell = _shell_syntax(text)
     if needs_shell:
         raise ValueError(
@@ -85,18 +85,22 @@ def _shell_syntax(text: str) -> str | None:
     for i, char in enumerate(text):
         if skip:
             skip = False
-        elif char == "\n":
-            return "a command of several lines"
         elif quote == "'":
             quote = "" if char == "'" else quote
         elif char == "\\":
-            skip = text[i + 1 : i + 2] != "\n"
+            if quote and text[i + 1 : i + 2] in ("$", "`"):
+                return f"`\\{text[i + 1]}` in double quotes"  # sh drops the backslash, shlex keeps it
+            if text[i + 1 : i + 2] == "\n":
+                return "a command of several lines"
+            skip = True
         elif char == "`" or (char == "$" and _EXPANSION.match(text[i : i + 2])):
             return f"`{char}`"
         elif quote:
             quote = "" if char == quote else quote
         elif char in "'\"":
             quote = char
+        elif char in "\n\r":
+            return "a command of several lines"
         elif char in ";&|<>()":
             return f"`{char}`"
     return None

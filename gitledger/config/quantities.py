@@ -6,10 +6,10 @@ import re
 
 __all__ = ["parse_duration", "parse_size"]
 
-_DURATION_PART = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)(ms|s|m|h|d)")
+_DURATION_PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)(ms|s|m|h|d)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _UNIT_ORDER = ("d", "h", "m", "s", "ms")
-_SIZE = re.compile(r"\A(\d{1,15}(?:\.\d{1,6})?) ?(B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB)\Z")
+_SIZE = re.compile(r"\A([0-9]{1,15}(?:\.[0-9]{1,6})?) ?(B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB)\Z")
 _BYTES = {
     "B": 1,
     "kB": 10**3,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NoReturn
 
@@ -23,6 +23,8 @@ __all__ = ["Pattern", "States", "canonical_text", "compile_pattern", "escape_pat
 States = frozenset[int]
 """Indices of the parts that the next name of a path may match; empty: nothing below can match."""
 
+MAX_STEPS = 10_000
+"""Steps that one pattern remembers."""
 _DRIVE = re.compile(r"\A[A-Za-z]:")
 _SPECIAL = frozenset("*?[\\")
 _CLASSES: dict[bytes, Callable[[int], bool]] = {
@@ -48,6 +50,10 @@ class Pattern:
     text: str
     parts: tuple[bytes | re.Pattern[bytes] | None, ...]
     folder_only: bool
+    _steps: dict[tuple[States, bytes], tuple[States, bool]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+    """Steps taken so far: trees repeat their names, and shards their patterns."""
 
     @property
     def is_root(self) -> bool:
@@ -70,6 +76,14 @@ class Pattern:
 
     def step(self, states: States, name: bytes) -> tuple[States, bool]:
         """Return the states below the entry `name`, and whether the entry itself is matched."""
+        known = self._steps.get((states, name))
+        if known is None:
+            known = self._step(states, name)
+            if len(self._steps) < MAX_STEPS:
+                self._steps[states, name] = known
+        return known
+
+    def _step(self, states: States, name: bytes) -> tuple[States, bool]:
         reached: set[int] = set()
         for state in states:
             part = self.parts[state]

@@ -121,6 +121,9 @@ class _Exclusions:
 
     def without(self, path: str, top: TreeEntry, facts: TreeFacts) -> Iterator[Entry]:
         """Yield the lines of what stands at `path`, but for what is excluded."""
+        if not self.patterns:
+            yield Entry.of(path, top)
+            return
         roots = {i for i, pattern in enumerate(self.patterns) if pattern.is_root}
         self.hits |= roots
         if roots:
@@ -134,7 +137,7 @@ class _Exclusions:
         pending = [(path, top, states or ())]
         while pending:
             path, entry, here = pending.pop()
-            if entry.kind != "tree" or not any(here):
+            if entry.mode != MODE_FOLDER or not any(here):
                 yield Entry.of(path, entry)
                 continue
             for child in facts.children(path):
