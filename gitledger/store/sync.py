@@ -85,6 +85,7 @@ def fetch(sync: Sync) -> None:
     objects = sync.repository.objects
     before = sync.ledger.tracking_tips(sync.remote)
     _fetch(sync, sync.connect(), "fetch-failed")
+    _drop_garbage(sync)
     after = sync.ledger.tracking_tips(sync.remote)
     kept = Tips(
         records=_not_within(sync.repository, before.records, after.records),
@@ -112,10 +113,9 @@ def publish(sync: Sync) -> PublishResult:
 
 
 def _publish(sync: Sync, remote: Remote) -> PublishResult:
-    beside_is_open = True
     said = "no try was made"
     for tries in sync.retry.attempts():
-        beside = beside_is_open and tries == 1
+        beside = tries == 1
         if not beside:
             folded = _gather(sync, remote)
         gap = _Gap.measure(sync)
@@ -135,7 +135,6 @@ def _publish(sync: Sync, remote: Remote) -> PublishResult:
         said = f"{done.reason} (try {tries + 1})"
         if answer is Answer.FAILED or (answer is Answer.REFUSED and not beside):
             break
-        beside_is_open = beside_is_open and not beside
     raise not_published(sync.remote, said)
 
 
@@ -155,7 +154,8 @@ def _gather(sync: Sync, remote: Remote) -> Mapping[str, CommitId]:
 def _unite_tracking(sync: Sync) -> Mapping[str, CommitId]:
     objects = sync.repository.objects
     prefix = tracking_prefix(sync.remote) + "inbox/"
-    theirs = {name: tip for name, tip in objects.list_refs(prefix).items() if _is_inbox(objects, tip)}
+    _drop_garbage(sync)
+    theirs = objects.list_refs(prefix)
     own = {name: tip for name, tip in objects.list_refs(INBOX_PREFIX).items() if _is_inbox(objects, tip)}
     notes = sync.ledger.tracking_tips(sync.remote)
     inbox = frozenset([*theirs.values(), *own.values()])
@@ -175,6 +175,13 @@ def _fetch(sync: Sync, remote: Remote, code: str) -> None:
         if code == "publish-failed":
             raise not_published(sync.remote, done.reason)
         raise done.failure(code, f"check that {sync.remote} can be reached: git ls-remote {sync.remote}")
+
+
+def _drop_garbage(sync: Sync) -> None:
+    """Forget fetched inbox refs that hold no ledger: whoever put them at the remote blocks nobody here."""
+    for name, tip in sync.repository.objects.list_refs(tracking_prefix(sync.remote) + "inbox/").items():
+        if not _is_inbox(sync.repository.objects, tip):
+            _move(sync, RefUpdate(name, tip, None))
 
 
 def _is_inbox(objects: GitObjects, tip: CommitId) -> bool:

@@ -300,7 +300,7 @@ def test_s03_lost_races_are_bounded_and_pauses_have_jitter(clone, remote):
 @pytest.mark.parametrize("status", [1, 128])
 def test_s03_a_failure_without_an_answer_for_any_ref_is_not_tried_again(clone, on_receive, status):
     one = clone("one")
-    one.record(b"r1")
+    one.record(b"r1", bodies=[b"body"])
     count = on_receive(one, f"echo 'fatal: Authentication failed' >&2; exit {status}", once=False)
     with pytest.raises(StoreError) as caught:
         one.publish()
@@ -481,13 +481,44 @@ def test_s16_an_inbox_that_was_deleted_before_anyone_folded_it_in_is_not_lost_he
     assert three.lines() == (b"first", b"second")
 
 
-def test_an_inbox_ref_that_moved_is_not_deleted_and_one_that_is_garbage_is_left_alone(clone, remote):
+@pytest.mark.parametrize("garbage", ["main", "main:a", "main^{tree}"])
+def test_an_inbox_ref_that_is_garbage_blocks_nobody_and_is_left_alone(clone, remote, garbage):
     one = clone("one")
     one.record(b"r1")
-    one.publish()
-    remote.git("update-ref", f"{INBOX_PREFIX}garbage", "main")
+    remote.git("update-ref", f"{INBOX_PREFIX}garbage", remote.git("rev-parse", garbage))
+    assert one.publish().via == "notes"
     assert one.publish().via == "nothing"
     assert inbox_of(remote) == [f"{INBOX_PREFIX}garbage"]
+    assert one.lines() == (b"r1",)
+
+
+def test_an_inbox_ref_that_moved_meanwhile_is_not_deleted(clone, remote, on_receive):
+    one, two = clone("one"), clone("two")
+    two.record(b"first")
+    one.record(b"second")
+    on_receive(one, f"git -C {two.repo.path} push -q origin {RECORDS_REF} >/dev/null 2>&1")
+    one.publish()
+    [ref] = inbox_of(remote)
+    other = remote.git("commit-tree", "-m", "other", f"{ref}^{{tree}}")
+    on_receive(two, f"git -C {remote.path} update-ref {ref} {other}", once=False)
+    assert two.publish().folded == 1
+    assert remote.git("rev-parse", ref) == other
+
+
+def test_a_fold_that_loses_its_race_leaves_folding_to_the_winner(clone, remote, on_receive):
+    one, two, three = clone("one"), clone("two"), clone("three")
+    two.record(b"first")
+    one.record(b"second")
+    on_receive(one, f"git -C {two.repo.path} push -q origin {RECORDS_REF} >/dev/null 2>&1")
+    one.publish()
+    before = inbox_of(remote)
+    three.record(b"third")
+    three.repo.git("fetch", "-q", "origin", f"+{RECORDS_REF}:refs/gitledger/remotes/origin/records")
+    three.sync().unite(three.ledger.tracking_tips("origin"))
+    on_receive(two, f"git -C {three.repo.path} push -q origin {RECORDS_REF} >/dev/null 2>&1")
+    result = two.publish()
+    assert (result.via, result.attempts, result.folded) == ("nothing", 1, 0)
+    assert inbox_of(remote) == before
 
 
 def test_the_remotes_own_clone_folds_its_inbox_too(clone, remote, on_receive):
