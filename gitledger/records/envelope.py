@@ -79,7 +79,8 @@ class Envelope:
             "signatures": entries,
         }
         line = json.dumps(document, separators=(",", ":"), sort_keys=True).encode("ascii")
-        if len(self.payload) > MAX_PAYLOAD_BYTES or len(line) > MAX_LINE_BYTES:
+        sig_bytes = len(self.signature.blob) if self.signature else 0
+        if len(self.payload) > MAX_PAYLOAD_BYTES or len(line) > MAX_LINE_BYTES or sig_bytes > MAX_SIGNATURE_BYTES:
             raise DecodeError(
                 "record-too-large",
                 f"a record of {len(line)} bytes exceeds the limit of {MAX_LINE_BYTES}",

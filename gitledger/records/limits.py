@@ -20,7 +20,7 @@ MAX_BODY_UNPACKED_BYTES = 256 << 20
 """One body after decompression."""
 MAX_BODY_LIST = 1_000_000
 """Items of one list or map in a body."""
-MAX_BODY_ITEMS = 16_000_000
+MAX_BODY_ITEMS = 8_000_000
 """Items of all lists and maps of one body together; it bounds the memory that a reader needs."""
 MAX_JSON_DEPTH = 32
 """Nesting of JSON documents."""

@@ -140,15 +140,18 @@ class ManifestClaim:
     outside: tuple[str, ...] | None = None
 
     def encode(self) -> dict[str, Any]:
-        """Return the JSON object."""
-        return {
+        """Return the JSON object; what few receipts have is left out where there is none."""
+        value: dict[str, Any] = {
             "digest": self.digest,
             "excluded_paths": list(self.excluded_paths),
-            "extra": [{"mode": item.mode, "path": item.path, "sha256": item.sha256} for item in self.extra],
             "extra_paths": list(self.extra_paths),
-            "outside": None if self.outside is None else list(self.outside),
             "paths": list(self.paths),
         }
+        if self.extra:
+            value["extra"] = [{"mode": item.mode, "path": item.path, "sha256": item.sha256} for item in self.extra]
+        if self.outside is not None:
+            value["outside"] = list(self.outside)
+        return value
 
     @classmethod
     def decode(cls, reader: Reader) -> ManifestClaim:
@@ -159,7 +162,7 @@ class ManifestClaim:
                 mode=item.integer("mode", high=0o200000),
                 sha256=item.parsed("sha256", digest),
             )
-            for item in reader.children("extra", limit=_PATHS)
+            for item in (reader.children("extra", limit=_PATHS) if reader.has("extra") else ())
         )
         return cls(
             digest=reader.parsed("digest", digest),
@@ -184,16 +187,19 @@ class RepoClaim:
     created: tuple[str, ...] = ()
 
     def encode(self) -> dict[str, Any]:
-        """Return the JSON object."""
-        lists = {"created": list(self.created), "dirty_paths": list(self.dirty_paths)}
-        return {
+        """Return the JSON object; a clean run's has no lists."""
+        value: dict[str, Any] = {
             "branch": self.branch,
             "commit": self.commit,
             "dirty": self.dirty,
             "remote": self.remote,
             "tree": self.tree,
-            **{name: paths for name, paths in lists.items() if paths},
         }
+        if self.created:
+            value["created"] = list(self.created)
+        if self.dirty_paths:
+            value["dirty_paths"] = list(self.dirty_paths)
+        return value
 
     @classmethod
     def decode(cls, reader: Reader, subject: Subject) -> RepoClaim:
