@@ -58,6 +58,7 @@ def weak(text: str) -> DecodeError:
     return DecodeError("weak-key", text, "use Ed25519: `ssh-keygen -t ed25519`")
 
 
+@lru_cache(maxsize=1024)
 def fingerprint_of(blob: bytes) -> KeyFingerprint:
     """Return the `SHA256:` fingerprint of a plain key's wire blob, as `ssh-keygen -l` prints it."""
     digest = base64.b64encode(hashlib.sha256(blob).digest()).decode("ascii")

@@ -70,10 +70,10 @@ class WireReader:
 
     def name(self) -> str:
         """Return a string of printable ASCII (algorithm names, namespaces)."""
-        raw = self.string()
-        if not raw.isascii() or any(byte <= 0x20 or byte == 0x7F for byte in raw):
+        name = self.string().decode("latin-1")
+        if not name.isascii() or not name.isprintable() or " " in name:
             malformed(self.what, "a name holds other than printable ASCII characters")
-        return raw.decode("ascii")
+        return name
 
     def text(self) -> str:
         """Return a string of UTF-8 without NUL."""
