@@ -255,6 +255,20 @@ def test_s43_a_ref_where_a_folder_must_be_says_how_to_mend_it(objects, git_repo,
     assert objects.read_ref("refs/saved/notes/gitledger") == commits[1]
 
 
+@pytest.mark.parametrize("taken", ["refs/notes/gitledger", REF + "/below"])
+def test_s43_a_packed_ref_in_the_way_is_seen_where_no_reflog_is_kept(make_repo, open_objects, alice, taken):
+    """In a bare repository nothing else stops libgit2 from making `a/b` beside a packed `a`."""
+    bare = make_repo("bare.git", "--bare")
+    objects = open_objects(bare.path)
+    commit = objects.write_commit(tree=objects.write_tree([]), parents=[], message="m", identity=alice)
+    bare.git("update-ref", taken, commit)
+    bare.git("pack-refs", "--all")
+    with pytest.raises(StoreError) as caught:
+        objects.update_refs([RefUpdate(REF, None, commit)])
+    assert caught.value.code == "ref-conflict"
+    assert dict(objects.list_refs("refs/")) == {taken: commit}
+
+
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_ref_can_not_be_made_where_others_lie_below_it(objects, git_repo, commits, packed):
     git_repo.git("update-ref", REF + "/below", commits[1])

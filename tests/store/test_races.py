@@ -13,8 +13,9 @@ import pytest
 
 from gitledger.errors import StoreError
 from gitledger.records.ids import CommitId
+from gitledger.records.tree import MODE_FOLDER, TreeEntry
 from gitledger.store.encoding import blob_id
-from gitledger.store.ledger import BODIES_REF, RECORDS_REF, Ledger
+from gitledger.store.ledger import BODIES_REF, INBOX_PREFIX, RECORDS_REF, Ledger
 from gitledger.store.objects import RefUpdate
 
 A = CommitId("a" * 40)
@@ -173,6 +174,63 @@ def test_law_3_the_bodies_ref_moves_first(objects, alice):
     ledger = Ledger(Meddling(objects, lambda _, updates: order.extend(update.name for update in updates)))
     ledger.append({A: [b"x"]}, [b"body"], identity=alice, message="m")
     assert order == [BODIES_REF, RECORDS_REF]
+
+
+def test_law_3_a_fetch_in_the_middle_of_a_listing_shows_no_line_without_its_body(objects, alice, add):
+    """The first listing saw the bodies ref before a fetch and the records ref after it."""
+    prefix = "refs/gitledger/remotes/o/"
+    empty = objects.write_commit(tree=objects.write_tree([]), parents=[], message="m", identity=alice)
+    add(A, b"line", bodies=[b"body"])
+    records, bodies = objects.read_ref(RECORDS_REF), objects.read_ref(BODIES_REF)
+    objects.update_refs([
+        RefUpdate(prefix + "records", None, records), RefUpdate(prefix + "bodies", None, bodies),
+        RefUpdate(RECORDS_REF, records, None), RefUpdate(BODIES_REF, bodies, None),
+    ])  # fmt: skip
+
+    class Torn(Meddling):
+        listings = 0
+
+        def list_refs(self, listed):
+            found = dict(self._objects.list_refs(listed))
+            if listed.startswith("refs/gitledger/remotes/"):
+                self.listings += 1
+                if self.listings == 1:
+                    found[prefix + "bodies"] = empty
+            return found
+
+    view = Ledger(Torn(objects, lambda *_: None)).view()
+    assert view.lines(A) == (b"line",)
+    assert view.has_body(blob_id(b"body", "sha1"))
+
+
+def test_a_reader_beside_a_fold_loses_no_line(objects, alice, add):
+    """An inbox is folded and deleted between two looks at the refs."""
+    add(A, b"line")
+    tip = objects.read_ref(RECORDS_REF)
+    records = TreeEntry(MODE_FOLDER, "records", objects.read_commit(tip).tree)
+    inbox = objects.write_commit(tree=objects.write_tree([records]), parents=[], message="m", identity=alice)
+    objects.update_refs([RefUpdate(RECORDS_REF, tip, None), RefUpdate(INBOX_PREFIX + "x", None, inbox)])
+
+    class Folding(Meddling):
+        looks = 0
+
+        def fold(self):
+            self.looks += 1
+            if self.looks == 2:
+                objects.update_refs(
+                    [RefUpdate(RECORDS_REF, None, tip), RefUpdate(INBOX_PREFIX + "x", inbox, None)]
+                )
+
+        def read_ref(self, name):
+            self.fold()
+            return self._objects.read_ref(name)
+
+        def list_refs(self, prefix):
+            if prefix == INBOX_PREFIX:
+                self.fold()
+            return self._objects.list_refs(prefix)
+
+    assert Ledger(Folding(objects, lambda *_: None)).lines(A) == (b"line",)
 
 
 def test_law_6_a_killed_writer_leaves_before_or_after(objects, git_repo):
