@@ -162,7 +162,7 @@ def test_no_decoder_raises_anything_but_its_own_error(tail, head):
         b"-----BEGIN OPENSSH PRIVATE KEY-----\n" + base64.b64encode(data) + b"\n-----END OPENSSH PRIVATE KEY-----"
     )
     for decode in (SshSig.decode, decode_key, decode_plain_key, parse_krl):
-        with pytest.raises(DecodeError):
+        with contextlib.suppress(DecodeError):
             decode(data)
     for decode in (peek_private_key, lambda raw: dearmor(raw.decode("latin-1"))):
         with contextlib.suppress(DecodeError):
