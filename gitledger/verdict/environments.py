@@ -13,19 +13,48 @@ __all__ = ["ENVIRONMENT_KEYS", "Group", "difference", "group_of", "plain"]
 Group = str | None
 """Shards whose environments are held against each other: one variant, or all that have none."""
 
-_NO_GPU = "no GPU"
+NO_GPU = "no GPU"
+
+
+def _gpu(*names: str) -> Callable[[Environment], object]:
+    """Return a reader of fields of the GPU data; a run that saw no GPU is another run than one that saw one."""
+
+    def read(environment: Environment) -> object:
+        gpu = environment.gpu
+        return (NO_GPU,) if gpu is None else tuple(_known(getattr(gpu, name)) for name in names)
+
+    return read
+
+
+def _platform(name: str) -> Callable[[Environment], object]:
+    return lambda environment: _known(getattr(environment.platform, name))
+
+
+def _known(value: object) -> object:
+    return "unknown" if value is None else value
+
 
 ENVIRONMENT_KEYS: dict[str, Callable[[Environment], object]] = {
     "python": lambda environment: environment.python,
     "platform": lambda environment: environment.platform,
+    "platform.system": _platform("system"),
+    "platform.machine": _platform("machine"),
+    "platform.libc": _platform("libc"),
     "pytest": lambda environment: environment.pytest,
     "gitledger": lambda environment: environment.gitledger,
     "coverage": lambda environment: environment.coverage,
-    "gpu": lambda environment: (environment.gpu.vendor, *environment.gpu.names) if environment.gpu else (_NO_GPU,),
+    "gpu": _gpu("vendor", "names"),
+    "gpu.vendor": _gpu("vendor"),
+    "gpu.names": _gpu("names"),
+    "gpu.uuids": _gpu("uuids"),
+    "gpu.memory_bytes": _gpu("memory_bytes"),
+    "gpu.driver": _gpu("driver"),
+    "gpu.runtime": _gpu("runtime"),
 }
-"""What `carry.environment` may name, and how each is read; None: the tool took no part in the run.
+"""What `carry.environment` may name, and how each is read.
 
-Only `gpu` knows no None: a run that saw no GPU is another run than one that saw one.
+None, of Python, pytest or coverage alone: the tool took no part in the run, so there is nothing to agree in. What
+should be known of a machine and isn't (`unknown`) agrees with nothing known.
 """
 
 
@@ -52,5 +81,5 @@ def plain(value: object) -> str:
     if isinstance(value, Platform):
         value = (value.system, value.machine, value.libc or "unknown libc")
     if isinstance(value, tuple):
-        return " ".join(map(plain, value))
+        return " ".join(map(plain, value)) or "none"
     return ascii(value)[1:-1] if isinstance(value, str) else str(value)

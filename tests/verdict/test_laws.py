@@ -1,0 +1,349 @@
+"""Laws of judgement, over invented histories (DESIGN sections 4, 6 and 7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gitledger.verdict.union import form_union
+
+LAW = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+PLACES = st.sampled_from(["head", "head", "parent", "grandparent", "branch"])
+SHARDS = st.sampled_from(["l1", "l1", "l2"])
+WEAKNESS = st.sampled_from([{}, {}, {}, {"dirty": True}, {"witnessed": False}, {"mode": "ci"}])
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that somebody put into the ledger. `about` counts back through the records put before."""
+
+    kind: str
+    place: str
+    key: str | None
+    about: int = 0
+    receipt: Any = None
+
+
+@st.composite
+def receipts(draw: st.DrawFn, keys: st.SearchStrategy[str | None]) -> Event:
+    started = draw(st.integers(0, 30))
+    outcome = draw(st.sampled_from(["passed", "passed", "passed", "failed", "error", "incomplete"]))
+    receipt = {
+        "shard": draw(SHARDS),
+        "outcome": outcome,
+        "started": started,
+        "ended": started + draw(st.integers(0, 10)),
+        "environment": draw(st.sampled_from([{}, {}, {}, {"python": "3.13.0"}, {"python": None}])),
+    } | draw(WEAKNESS)
+    if outcome == "incomplete" and draw(st.booleans()):
+        receipt["reasons"] = ("other-command",)
+    return Event("receipt", draw(PLACES), draw(keys), receipt=receipt)
+
+
+def others(kinds: tuple[str, ...], keys: st.SearchStrategy[str | None]) -> st.SearchStrategy[Event]:
+    return st.builds(
+        Event, kind=st.sampled_from(kinds), place=PLACES, key=keys, about=st.integers(1, 5), receipt=st.none()
+    )
+
+
+TRUSTED = st.sampled_from(["alice", "alice", "bob", "retired"])
+ANYBODY = st.sampled_from(["alice", "alice", "bob", "retired", "mallory", None])
+HISTORY = st.lists(
+    st.one_of(receipts(ANYBODY), receipts(TRUSTED), others(("merged", "revoke"), ANYBODY)), max_size=7
+)
+POLICY = st.fixed_dictionaries(
+    {"allow_carried": st.just(True), "max_age_days": st.sampled_from([30, 2])},
+    optional={
+        "allow_dirty": st.just(True),
+        "allow_unwitnessed": st.just(True),
+        "max_attempts": st.integers(1, 2),
+        "require_merged": st.just(True),
+        "revokers": st.just(("bob",)),
+    },
+)
+
+
+@st.composite
+def settings_of_a_world(draw: st.DrawFn) -> dict[str, Any]:
+    return {
+        "policy": draw(POLICY),
+        "carry_from": draw(st.sampled_from(["policy-ref", "ancestors", "same-manifest"])),
+        "branch": {
+            "inputs": draw(st.sampled_from(["same", "others"])),
+            "tree": draw(st.sampled_from(["head", "branch"])),
+        },
+        "parent": draw(st.sampled_from(["same", "same", "others"])),
+        "from_ref": draw(st.booleans()),
+    }
+
+
+WORLDS = settings_of_a_world()
+
+
+def build(new_world: Any, given_: dict[str, Any], history: list[Event]) -> Any:
+    world = new_world()
+    world.allowed["retired"] = 'valid-before="20260614121500Z"'  # T0 + 15 minutes
+    world.policy, world.carry_from = given_["policy"], given_["carry_from"]
+    world.commit("branch", distance=None, **given_["branch"])
+    world.commits["parent"].inputs = given_["parent"]
+    world.commits["parent"].from_ref = given_["from_ref"]
+    world.declare("l2")
+    for event in history:
+        apply(world, event)
+    return world
+
+
+def apply(world: Any, event: Event) -> None:
+    known = list(world.receipts)
+    if event.kind == "receipt":
+        receipt = dict(event.receipt)
+        world.record(receipt.pop("shard"), on=event.place, key=event.key, **receipt)
+    elif event.kind == "garbage":
+        world.garbage(on=event.place, key=event.key)
+    elif known:
+        record = known[-min(event.about, len(known))]
+        if event.kind == "merged":
+            world.merged(record, on=event.place, key=event.key)
+        else:
+            commit = world.receipts[record].repo.commit
+            place = next(name for name, one in world.commits.items() if one.id == commit)
+            world.revoke(record, on=place, key=event.key)
+
+
+def outcome(world: Any) -> list[tuple[Any, ...]]:
+    """Return what stands for each shard, without the words."""
+    return [
+        (str(choice.shard.key), choice.verdict, choice.result and choice.result.held.id)
+        for choice in world.union().choices
+    ]
+
+
+STRANGERS = st.lists(
+    st.one_of(
+        receipts(st.sampled_from(["mallory", None])),
+        others(("merged", "revoke", "garbage"), st.sampled_from(["mallory"])),
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@LAW
+@given(WORLDS, HISTORY, STRANGERS)
+def test_law_nothing_that_strangers_sign_changes_what_stands(new_world, given_, history, strangers):
+    world = build(new_world, given_, history)
+    before = outcome(world), world.judge().passed
+    for event in strangers:
+        apply(world, event)
+    assert (outcome(world), world.judge().passed) == before
+
+
+@LAW
+@given(WORLDS, HISTORY, st.data())
+def test_law_wrapping_somebodys_signature_changes_nothing(new_world, wrap, given_, history, data):
+    world = build(new_world, given_, history)
+    before = outcome(world), world.judge().passed
+    for name, lines in world.lines.items():
+        for place, line in enumerate(list(lines)):
+            owner = _owner(world, line)
+            if owner and data.draw(st.booleans()):
+                copy = wrap(line, owner=owner, authority="mallory", principal="alice")
+                world.lines[name].insert(data.draw(st.integers(0, place)), copy)
+    assert (outcome(world), world.judge().passed) == before
+
+
+def _owner(world: Any, line: bytes) -> str | None:
+    from gitledger.trust.verified import Verified, open_record
+
+    opened = open_record(line)
+    return opened.statement.signer.user if isinstance(opened, Verified) else None
+
+
+@LAW
+@given(WORLDS, HISTORY, st.randoms(use_true_random=False))
+def test_law_the_order_of_evidence_is_no_matter(new_world, given_, history, random):
+    world = build(new_world, given_, history)
+    before = [_words(choice) for choice in world.union().choices], _found(world)
+    for lines in world.lines.values():
+        random.shuffle(lines)
+    names = list(world.commits)
+    random.shuffle(names)
+    world.commits = {name: world.commits[name] for name in names}
+    assert ([_words(choice) for choice in world.union().choices], _found(world)) == before
+
+
+def _words(choice: Any) -> tuple[Any, ...]:
+    result, about = choice.result, choice.about
+    attempts = tuple(item.held.id for item in choice.attempts)
+    return (
+        choice.verdict,
+        choice.reason,
+        result and (result.held.id, result.commit),
+        about and about.held.id,
+        attempts,
+    )
+
+
+def _found(world: Any) -> list[tuple[Any, ...]]:
+    return sorted((one.code, one.subject, one.blocks) for one in world.judge().findings)
+
+
+@LAW
+@given(WORLDS, HISTORY, st.lists(others(("revoke",), ANYBODY), min_size=1, max_size=3))
+def test_law_a_revocation_never_turns_red_into_green(new_world, given_, history, revocations):
+    world = build(new_world, given_, history)
+    green = {shard for shard, verdict, _ in outcome(world) if verdict != "stale"}
+    passed = world.judge().passed
+    for event in revocations:
+        apply(world, event)
+    assert {shard for shard, verdict, _ in outcome(world) if verdict != "stale"} <= green
+    assert passed or not world.judge().passed
+
+
+@LAW
+@given(WORLDS, HISTORY)
+def test_law_revoking_a_merged_receipt_never_turns_red_into_green(new_world, given_, history):
+    world = build(new_world, given_, history)
+    lines = [(name, line) for name, found in world.lines.items() for line in found]
+    passed = world.judge().passed
+    for name, line in lines:
+        opened = _merged_by(line)
+        if opened:
+            world.revoke(opened[0], on=name, key=opened[1])
+    assert passed or not world.judge().passed
+
+
+def _merged_by(line: bytes) -> tuple[Any, str] | None:
+    from gitledger.records.statement import MERGED_RECEIPT
+    from gitledger.trust.verified import Verified, open_record
+
+    opened = open_record(line)
+    if isinstance(opened, Verified) and opened.statement.predicate_type == MERGED_RECEIPT:
+        return opened.id, opened.statement.signer.user
+    return None
+
+
+@LAW
+@given(
+    WORLDS,
+    HISTORY,
+    st.sampled_from(["head", "parent", "grandparent"]),
+    st.sampled_from(["failed", "error", "incomplete"]),
+)
+def test_law_a_trusted_clean_failure_of_the_same_inputs_that_ends_last_is_never_green(
+    new_world, given_, history, place, ending
+):
+    world = build(new_world, given_ | {"parent": "same"}, history)
+    world.record("l1", on=place, outcome=ending, started=60, ended=61)
+    assert outcome(world)[0][1] == "stale"
+    assert not world.judge().passed
+    if not world.union().faults:
+        world.merge(at=70)
+        assert not world.judge().passed
+
+
+@LAW
+@given(
+    WORLDS,
+    st.lists(
+        st.one_of(receipts(st.sampled_from(["mallory", None])), others(("merged", "garbage"), st.just("mallory"))),
+        max_size=5,
+    ),
+)
+def test_law_a_verdict_over_nothing_that_counts_is_never_a_pass(new_world, given_, history):
+    world = build(new_world, given_, history)
+    assert not world.judge().passed
+    world.shards.clear()
+    assert not world.judge().passed
+
+
+@LAW
+@given(WORLDS, HISTORY)
+def test_law_the_choice_is_deterministic_and_reading_twice_changes_nothing(new_world, given_, history):
+    world = build(new_world, given_, history)
+    first = [_words(choice) for choice in world.union().choices]
+    assert [_words(choice) for choice in world.union().choices] == first
+    for lines in world.lines.values():
+        lines.extend(list(lines))
+    assert [_words(choice) for choice in world.union().choices] == first
+
+
+@LAW
+@given(WORLDS, HISTORY)
+def test_law_merging_changes_no_choice_and_what_was_merged_agrees(new_world, given_, history):
+    world = build(new_world, given_, history)
+    union = world.union()
+    if union.faults:
+        return
+    before, passed = outcome(world), world.judge().passed
+    world.merge(at=70)
+    assert outcome(world) == before
+    assert passed <= world.judge().passed
+    assert "snapshot-outdated" not in {one.code for one in world.judge().findings if one.blocks}
+
+
+@LAW
+@given(WORLDS, HISTORY)
+def test_law_plan_says_what_merge_and_verify_do(new_world, given_, history):
+    world = build(new_world, given_, history)
+    union, verdict = world.union(), world.judge()
+    standing = [choice.result is not None for choice in union.choices]
+    missing = {finding.subject for finding in union.faults if finding.rule == "6"}
+    assert missing == {
+        str(choice.shard.key) for choice, stands in zip(union.choices, standing, strict=True) if not stands
+    }
+    greens = all(choice.verdict in ("fresh", "carryable") for choice in union.choices)
+    if greens and not union.faults:
+        receipt = world.merge(at=70)
+        assert receipt
+        assert not {"not-green", "incomplete"} & {finding.code for finding in verdict.findings}
+    else:
+        assert not verdict.passed
+    for choice in union.choices:
+        green = choice.result is not None and choice.result.held.is_green
+        assert green == (choice.verdict in ("fresh", "carryable"))
+
+
+@LAW
+@given(WORLDS, HISTORY)
+def test_law_whatever_stands_green_was_really_earned(new_world, given_, history):
+    """The rules of section 6 said the slow way, over the raw evidence."""
+    world = build(new_world, given_, history)
+    situation = world.situation()
+    for choice in form_union(situation).choices:
+        if choice.verdict == "stale":
+            continue
+        held, station = choice.result.held, _station(situation, choice.result.commit)
+        assert held.is_green
+        assert held.opened.statement.signer.user in ("alice", "bob", "retired")
+        assert held.id not in situation.revoked
+        assert held.ended_at <= situation.now
+        assert held.receipt.manifest.digest == choice.shard.digest_with(())
+        if choice.verdict == "carryable":
+            assert not held.receipt.repo.dirty
+            assert held.receipt.session.witnessed
+            assert station.distance is not None or world.carry_from == "same-manifest"
+            assert station.from_ref or world.carry_from != "policy-ref"
+        for other in situation.stations:
+            for red in other.evidence.shards:
+                if other.distance is not None and _counts_against(red, held, situation):
+                    assert held.started_at > red.ended_at
+
+
+def _station(situation: Any, commit: Any) -> Any:
+    return next(station for station in situation.stations if station.commit == commit)
+
+
+def _counts_against(red: Any, green: Any, situation: Any) -> bool:
+    same = (red.receipt.key, red.receipt.manifest.digest) == (green.receipt.key, green.receipt.manifest.digest)
+    clean = not red.receipt.repo.dirty and red.receipt.session.witnessed and not red.is_green
+    return (
+        same
+        and clean
+        and "other-command" not in red.receipt.reasons
+        and situation.signatories.judge(red.opened, red.ended_at, against=True).accepted
+    )

@@ -1,0 +1,99 @@
+"""Revocation only ever turns green into red (DESIGN section 4)."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(2))))
+def test_s29_a_revocation_is_in_force_whichever_of_the_two_arrived_first(world, order):
+    world.revoke(world.record())
+    world.lines["head"] = [world.lines["head"][place] for place in order]
+    assert world.stands() == ("stale", "revoked")
+    assert not world.judge().passed
+
+
+def test_a_record_may_be_revoked_by_its_own_key_and_by_no_other(world):
+    record = world.record(key="alice")
+    void = world.revoke(record, key="bob")
+    assert world.stands() == ("fresh", "recorded")
+    assert (void, "not-a-revoker") in world.ignored()
+    world.revoke(record, key="alice")
+    assert world.stands() == ("stale", "revoked")
+
+
+def test_a_record_may_be_revoked_by_policys_revokers(world):
+    record = world.record(key="alice")
+    world.revoke(record, key="bob")
+    world.policy = {"revokers": ("bob",)}
+    assert world.stands() == ("stale", "revoked")
+
+
+def test_a_revoker_need_not_be_a_signer_of_receipts(world):
+    world.allowed["carol"] = ""
+    world.policy = {"revokers": ("carol",), "allowed_signers": ("alice",)}
+    world.revoke(world.record(), key="carol")
+    assert world.stands() == ("stale", "revoked")
+
+
+def test_a_revoked_key_revokes_nothing_by_policy(world):
+    world.policy, world.revoked_keys = {"revokers": ("bob",)}, ("bob",)
+    world.revoke(world.record(), key="bob")
+    assert world.stands() == ("fresh", "recorded")
+
+
+def test_a_revocation_does_not_lapse_with_the_key_that_made_it(world):
+    world.policy, world.allowed["bob"] = {"revokers": ("bob",)}, 'valid-before="20260614130000Z"'
+    record = world.record()
+    world.revoke(record, key="bob", at=50)
+    assert world.stands() == ("stale", "revoked")
+
+
+def test_an_unsigned_revocation_revokes_nothing(world):
+    world.policy = {"signer_mode": "open", "allow_unsigned": True}
+    void = world.revoke(world.record(key=None), key=None)
+    assert world.stands() == ("fresh", "recorded")
+    assert (void, "not-a-revoker") in world.ignored()
+
+
+def test_a_revocation_on_another_commit_by_the_records_key_revokes_nothing(world):
+    world.revoke(world.record(), on="parent")
+    assert world.stands() == ("fresh", "recorded")
+
+
+def test_a_revoked_failure_still_blocks(world):
+    world.record(started=0)
+    red = world.record(outcome="failed", started=10)
+    world.revoke(red)
+    assert world.standing() == red
+    assert world.stands() == ("stale", "not-green")
+
+
+def test_a_revoked_failure_still_displaces_a_carry(world):
+    world.record(on="grandparent", started=0)
+    world.revoke(world.record(on="parent", outcome="failed", started=10), on="parent")
+    assert world.stands() == ("stale", "not-green")
+
+
+def test_a_revoked_green_is_not_carried(world):
+    world.revoke(world.record(on="parent"), on="parent")
+    assert world.stands() == ("stale", "revoked")
+
+
+def test_a_revoked_merged_receipt_satisfies_no_demand_for_one(world):
+    world.policy = {"require_merged": True}
+    world.record()
+    merged = world.merge()
+    assert world.judge().passed
+    world.revoke(merged, key="bob")
+    assert world.codes() == {"snapshot-outdated"}
+
+
+def test_a_merged_receipt_that_names_a_revoked_input_fails(world):
+    world.policy = {"require_merged": True, "revokers": ("bob",)}
+    record = world.record()
+    world.merge()
+    world.revoke(record, key="bob")
+    assert world.codes() >= {"snapshot-outdated", "revoked"}
