@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,13 +39,15 @@ class GitRepo:
     path: Path
     env: Mapping[str, str]
 
-    def git(self, *args: str, check: bool = True, input: bytes | None = None) -> str:
+    def git(self, *args: str, check: bool = True, input: bytes | None = None) -> str:  # noqa: A002
         """Run git here and return its stdout, stripped of the last newline."""
         done = subprocess.run(
             ["git", *args], cwd=self.path, env=dict(self.env), input=input, capture_output=True, check=False
         )
         if check and done.returncode:
-            raise AssertionError(f"git {' '.join(args)} -> {done.returncode}: {done.stderr.decode(errors='replace')}")
+            raise AssertionError(
+                f"git {' '.join(args)} -> {done.returncode}: {done.stderr.decode(errors='replace')}"
+            )
         return done.stdout.decode("utf-8", "surrogateescape").rstrip("\n")
 
     def write(self, path: str, text: str | bytes, *, mode: int | None = None) -> Path:
@@ -89,3 +94,127 @@ def make_repo(tmp_path: Path, hermetic_env: dict[str, str]):
 def git_repo(make_repo) -> GitRepo:
     """A real, empty repository."""
     return make_repo()
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a command printed, and its exit status."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:
+        """The JSON document on stdout."""
+        return json.loads(self.out)
+
+
+@dataclass(frozen=True)
+class Project:
+    """A repository with a configuration, a signer, and the installed `git ledger` command."""
+
+    repo: GitRepo
+    keys: Path
+
+    @property
+    def path(self) -> Path:
+        return self.repo.path
+
+    def ledger(
+        self, *args: str, expect: int | None = 0, env: Mapping[str, str] | None = None, stdin: str = ""
+    ) -> Done:
+        """Run `git ledger ARGS` here; its exit status is part of the expectation."""
+        done = subprocess.run(
+            ["git", "ledger", *args],
+            cwd=self.repo.path,
+            env=dict(self.repo.env) | dict(env or {}),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            errors="surrogateescape",
+            check=False,
+        )
+        found = Done(done.returncode, done.stdout, done.stderr)
+        if expect is not None and found.status != expect:
+            raise AssertionError(f"git ledger {' '.join(args)} -> {found.status}\n{found.out}\n{found.err}")
+        assert "Traceback" not in found.err or expect is None, found.err
+        return found
+
+    def record(self, shard: str, *args: str, expect: int | None = 0, **kwargs: Any) -> Any:
+        """Record a shard and return the `--json` document."""
+        return self.ledger("record", "--shard", shard, "--json", *args, expect=expect, **kwargs).document
+
+    def receipt(self, record: str) -> Any:
+        """Return the predicate of one record."""
+        return self.ledger("show", record, "--json").document["records"][0]["statement"]["predicate"]
+
+    def plan(self, *args: str) -> dict[str, tuple[str, str]]:
+        """Return verdict and reason by shard."""
+        rows = self.ledger("plan", "--json", *args).document["shards"]
+        return {row["name"]: (row["verdict"], row["reason"]) for row in rows}
+
+    def verify(self, *args: str) -> tuple[str, set[str]]:
+        """Return the verdict and the codes of the findings that block."""
+        done = self.ledger("verify", "--json", *args, expect=None)
+        document = done.document
+        assert done.status == (0 if document["verdict"] == "passed" else 1), done
+        return document["verdict"], {item["code"] for item in document["findings"] if item["blocks"]}
+
+    def key(self, name: str) -> Path:
+        """Return a private key file of that name, made when first asked for."""
+        path = self.keys / name
+        if not path.exists():
+            command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", str(path)]
+            subprocess.run(command, check=True, capture_output=True)
+        return path
+
+    def public(self, name: str) -> str:
+        """Return the public line of a key."""
+        self.key(name)
+        return " ".join((self.keys / f"{name}.pub").read_text().split()[:2])
+
+
+UNIT = {
+    "src/alpha.py": "def alpha():\n    return 1\n",
+    "src/beta.py": "def beta():\n    return 2\n",
+    "tests/alpha/test_alpha.py": "from src.alpha import alpha\n\ndef test_alpha():\n    assert alpha() == 1\n",
+    "tests/beta/test_beta.py": "from src.beta import beta\n\ndef test_beta():\n    assert beta() == 2\n",
+    "pyproject.toml": '[tool.pytest.ini_options]\npythonpath = ["."]\n',
+    ".gitignore": "__pycache__/\n.pytest_cache/\n",
+}
+TWO_SHARDS = """\
+version: 1
+repository: demo
+shards:
+  alpha: {paths: [src/alpha.py, tests/alpha], command: pytest -q tests/alpha}
+  beta: {paths: [src/beta.py, tests/beta], command: pytest -q tests/beta}
+policy:
+  allow_carried: true
+"""
+
+
+@pytest.fixture
+def make_project(make_repo, hermetic_env: dict[str, str], tmp_path: Path):
+    """Return a maker of projects: files, configuration text, and Alice as the only signer, all committed."""
+    tools = Path(sys.executable).parent
+    hermetic_env["PATH"] = f"{tools}{os.pathsep}{hermetic_env['PATH']}"
+
+    def make(config: str = TWO_SHARDS, files: Mapping[str, str] = UNIT, *, name: str = "repo") -> Project:
+        keys = tmp_path / "keys"
+        keys.mkdir(exist_ok=True)
+        project = Project(make_repo(name), keys)
+        hermetic_env["GITLEDGER_SIGNING_KEY"] = str(project.key("alice"))
+        signers = f'alice@example.org namespaces="gitledger" {project.public("alice")}\n'
+        project.repo.commit(
+            {**files, ".gitledger/config.yaml": config, ".gitledger/allowed_signers": signers}, "start"
+        )
+        return project
+
+    return make
+
+
+@pytest.fixture
+def project(make_project) -> Project:
+    """Two shards, one test each."""
+    return make_project()

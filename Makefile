@@ -1,0 +1,46 @@
+# git ledger. `make` lists what there is.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-real lint fmt types layers check bench install
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	touch $(STAMP)
+
+install: $(STAMP) ## set up .venv with everything that development needs
+
+demo: $(STAMP) ## watch it work: a real repository, a real remote, three shards
+	$(BIN)/python docs/demo/demo.py
+
+test: $(STAMP) ## the test suite
+	$(BIN)/python -m pytest -n auto --dist loadfile -q
+
+test-real: $(STAMP) ## two packages from the index, with their own tests, through the whole path
+	$(BIN)/python -m pytest -q -m real tests/real
+
+lint: $(STAMP) ## ruff: format and rules
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+fmt: $(STAMP) ## let ruff format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+types: $(STAMP) ## mypy --strict
+	$(BIN)/mypy
+
+layers: $(STAMP) ## the import contract: arrows only point down
+	$(BIN)/lint-imports
+
+bench: $(STAMP) ## figures side by side with peers; writes docs/benchmarks.md
+	$(BIN)/python tests/bench/bench.py
+
+check: lint types layers test ## all of it
