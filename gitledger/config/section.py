@@ -10,11 +10,14 @@ from typing import NoReturn, TypeVar
 from gitledger.config.document import Document, Value
 from gitledger.errors import ConfigError
 from gitledger.records.decode import shown
+from gitledger.records.limits import MAX_TEXT_BYTES
 
 __all__ = ["Section"]
 
 T = TypeVar("T")
 MAX_COUNT = 1_000_000
+MAX_ITEMS = 1_000
+"""Strings of one list."""
 
 
 class Section:
@@ -89,9 +92,15 @@ class Section:
         if not isinstance(value, str):
             quote = "; quote it" if isinstance(value, bool | int | Decimal) else ""
             self.fail(key, f"expected a string, found {kind(value)}{quote}")
+        self._check_text(key, value)
+        return value
+
+    def _check_text(self, key: str, value: str) -> None:
+        """Refuse what no receipt could hold."""
         if not value.strip():
             self.fail(key, "expected a string that is not empty")
-        return value
+        if len(value.encode()) > MAX_TEXT_BYTES:
+            self.fail(key, f"longer than the limit of {MAX_TEXT_BYTES} bytes")
 
     def parsed(self, key: str, parse: Callable[[str], T]) -> T:
         """Return `parse` of the string; its `ValueError` becomes an error at this key."""
@@ -137,12 +146,14 @@ class Section:
     def texts(self, key: str, parse: Callable[[str], T]) -> tuple[T, ...]:
         """Return `parse` of each string of the list at `key`; one that stands twice is an error."""
         found: list[T] = []
-        for i, item in enumerate(self.items(key)):
+        items = self.items(key)
+        if len(items) > MAX_ITEMS:
+            self.fail(key, f"{len(items)} items, more than the limit of {MAX_ITEMS}")
+        for i, item in enumerate(items):
             at = f"{key}[{i}]"
             if not isinstance(item, str):
                 self.fail(at, f"expected a string, found {kind(item)}; quote it")
-            if not item.strip():
-                self.fail(at, "expected a string that is not empty")
+            self._check_text(at, item)
             try:
                 value = parse(item)
             except ValueError as error:

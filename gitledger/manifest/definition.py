@@ -36,6 +36,11 @@ class Definition:
     coverage: Literal["none"] | None = None
     split: Split | None = None
 
+    def __post_init__(self) -> None:
+        for patterns in (self.paths, self.extra_paths, self.excluded_paths):
+            if patterns != _canonical(patterns):
+                raise ValueError("patterns must be canonical, sorted and unique; use `of` or `undeclared`")
+
     @classmethod
     def of(cls, config: Config, key: ShardKey) -> Definition:
         """Return the definition of a declared shard; raises `ConfigError` (`unknown-shard`)."""

@@ -17,6 +17,10 @@ from gitledger.records.tree import MODE_EXECUTABLE, MODE_FILE, TreeEntry
 __all__ = ["ExtraCheck", "check_extra", "extra_lines", "resolve_extra"]
 
 
+MAX_EXTRA_FILES = 4_000
+"""Extra inputs of one shard, as many as a receipt may name."""
+
+
 @dataclass(frozen=True, slots=True)
 class ExtraCheck:
     """How a receipt's extra inputs stand in this clone: paths that differ, and paths that it lacks.
@@ -37,7 +41,7 @@ def resolve_extra(patterns: Sequence[str], facts: ExtraFacts) -> tuple[ExtraClai
     """Return the files that the patterns match, sorted by path.
 
     Raises `ManifestError` naming the path: `pattern-unmatched`, `extra-not-regular` (folders, symlinks, devices),
-    `extra-unreadable`, `symlinked-component`, and those of `compile_pattern`.
+    `extra-too-many`, `extra-unreadable`, `symlinked-component`, and those of `compile_pattern`.
     """
     found: dict[str, TreeEntry] = {}
     for text in patterns:
@@ -47,6 +51,12 @@ def resolve_extra(patterns: Sequence[str], facts: ExtraFacts) -> tuple[ExtraClai
                 "pattern-unmatched", f"extra_paths: {shown(text)} matches no file", "build it, or mend the pattern"
             )
         found |= matched
+    if len(found) > MAX_EXTRA_FILES:
+        raise ManifestError(
+            "extra-too-many",
+            f"extra_paths match {len(found)} files, more than the limit of {MAX_EXTRA_FILES}",
+            "narrow extra_paths",
+        )
     return tuple(
         ExtraClaim(path=path, mode=found[path].mode, sha256=facts.sha256(path))
         for path in sorted(found, key=path_bytes)

@@ -369,6 +369,14 @@ def test_too_many_identities_are_refused() -> None:
     assert refused(HEAD + f"shards: {{{shards}}}").code == "config-value"
 
 
+def test_what_no_receipt_could_hold_is_refused() -> None:
+    assert (
+        "limit of 1000"
+        in refused(HEAD + f"policy: {{revokers: [{', '.join(f'a{i}' for i in range(1001))}]}}").message
+    )
+    assert "limit of 16384" in refused(HEAD + f"record: {{marker: {'m' * 16385}}}").message
+
+
 @pytest.mark.parametrize("principal", ["alice", "github:alice-h", "a'\"b: {c}", "é#x"])
 def test_the_example_that_init_writes_loads(principal: str) -> None:
     config = load(example_config("0123", principal))

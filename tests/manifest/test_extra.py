@@ -73,6 +73,14 @@ def test_what_is_no_regular_file_of_the_project_is_refused_by_name(repo: Any, pa
     assert pattern.strip("./").split("/")[0] in caught.value.message
 
 
+def test_more_files_than_a_receipt_may_name_are_refused(repo: Any) -> None:
+    for i in range(4001):
+        (repo.path / f"gen/{i}.bin").touch()
+    with pytest.raises(ManifestError) as caught:
+        resolve_extra(["gen/*.bin"], ExtraFiles(repo.path))
+    assert caught.value.code == "extra-too-many"
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
 def test_an_unreadable_file_is_an_error(repo: Any) -> None:
     (repo.path / "gen/k.so").chmod(0)

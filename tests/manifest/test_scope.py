@@ -60,6 +60,12 @@ def test_patterns_stand_for(
     assert paths_of(facts_at(repo), paths, excluded) == expected
 
 
+def test_a_pattern_for_folders_leaves_files_of_that_name(git_repo: Any, facts_at: Any) -> None:
+    git_repo.commit({"k/gen": "a file", "src/gen/x": "in a folder", "src/y": "y"})
+    assert paths_of(facts_at(git_repo), ["k", "src"], ["**/gen/"]) == ["k/gen", "src/y"]
+    assert paths_of(facts_at(git_repo), ["**/gen/"]) == ["src/gen"]
+
+
 def test_ids_and_modes_are_gits_own(repo: Any, facts_at: Any) -> None:
     (repo.path / "run.sh").write_text("x")
     (repo.path / "run.sh").chmod(0o755)
