@@ -18,9 +18,9 @@ import pytest
 
 from gitledger.config.schema import CarryConfig, Config, MergeConfig, PolicyConfig
 from gitledger.records.bodies import BodyRef, Check, TestResult, collection_digest, encode_tests
-from gitledger.records.envelope import Envelope, decode_line
+from gitledger.records.envelope import SIGNATURE_NAMESPACE, Envelope, decode_line
 from gitledger.records.environment import Environment, Gpu, Platform
-from gitledger.records.ids import CommitId, Digest, NodeId, RecordId, ShardKey, TreeId
+from gitledger.records.ids import CommitId, Digest, KeyFingerprint, NodeId, RecordId, ShardKey, TreeId
 from gitledger.records.merged import CarriedClaim, MergedReceipt, MergedShard
 from gitledger.records.outcomes import Counts, Outcome, TestOutcome, worst
 from gitledger.records.receipt import (
@@ -36,12 +36,14 @@ from gitledger.records.receipt import (
 from gitledger.records.revocation import Revocation
 from gitledger.records.statement import Subject, encode_statement
 from gitledger.trust.certificates import parse_key_line
+from gitledger.trust.keys import SK_ED25519, PublicKey, decode_plain_key
 from gitledger.trust.private_keys import load_private_key
 from gitledger.trust.sign import claim_of, sign_payload
 from gitledger.trust.signer import FileSigner
 from gitledger.trust.signers import Signers
-from gitledger.trust.sshsig import SshSig
+from gitledger.trust.sshsig import SshSig, signed_data
 from gitledger.trust.verified import open_record
+from gitledger.trust.wire import put_string
 from gitledger.verdict.acceptance import signatories
 from gitledger.verdict.evidence import sort_records
 from gitledger.verdict.finding import Finding, Verdict
@@ -58,14 +60,55 @@ REPOSITORY = "repository-1"
 
 
 @lru_cache(maxsize=32)
-def key_of(name: str) -> FileSigner:
-    """Return the one Ed25519 key of a name, the same in every run."""
+def key_of(name: str) -> FileSigner | SecurityKey:
+    """Return the one key of a name, the same in every run: Ed25519, or a security key for `sk-touched` and `sk-not`.
+
+    The two are one key, touched and not.
+    """
+    if name.startswith("sk-"):
+        return SecurityKey("sk", touched=name == "sk-touched")
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
     private = Ed25519PrivateKey.from_private_bytes(hashlib.sha256(name.encode()).digest())
     text = private.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
     return FileSigner(load_private_key(text, where=name))
+
+
+@dataclass(frozen=True)
+class SecurityKey:
+    """An `sk-ssh-ed25519` key in software (PROTOCOL.u2f): says itself whether anybody touched it."""
+
+    name: str
+    touched: bool
+
+    @property
+    def key(self) -> PublicKey:
+        raw = self._material().public_key().public_bytes_raw()
+        return decode_plain_key(put_string(SK_ED25519) + put_string(raw) + put_string("ssh:"))
+
+    @property
+    def fingerprint(self) -> KeyFingerprint:
+        return self.key.fingerprint
+
+    algorithm = SK_ED25519
+    backend = "ssh-keygen"
+
+    def sign(self, message: bytes) -> bytes:
+        tail = bytes([self.touched]) + (7).to_bytes(4, "big")
+        digest = hashlib.sha256(signed_data(message)).digest()
+        signature = self._material().sign(hashlib.sha256(b"ssh:").digest() + tail + digest)
+        return SshSig(
+            public_key=self.key.blob,
+            namespace=SIGNATURE_NAMESPACE,
+            hash_name="sha512",
+            signature=put_string(SK_ED25519) + put_string(signature) + tail,
+        ).encode()
+
+    def _material(self) -> Any:
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+        return Ed25519PrivateKey.from_private_bytes(hashlib.sha256(self.name.encode()).digest())
 
 
 def sha256(*parts: object) -> Digest:

@@ -138,6 +138,17 @@ def test_the_ci_modes_count_only_by_the_keys_of_ci(world, signer_of, policy, mod
     assert world.stands()[0] == verdict
 
 
+def test_a_security_key_must_have_been_touched_unless_policy_says_otherwise(world):
+    world.allowed = {"sk-touched": ""}
+    record = world.record(key="sk-not")
+    assert (record, "no-touch") in world.ignored()
+    world.policy = {"allow_no_touch": True}
+    assert world.stands() == ("fresh", "recorded")
+    world.policy = {}
+    world.record(key="sk-touched", started=5)
+    assert world.stands() == ("fresh", "recorded")
+
+
 # Time
 
 

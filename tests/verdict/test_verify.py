@@ -28,7 +28,7 @@ def test_a_verdict_over_no_shards_is_not_a_pass(world):
 
 
 def test_a_verdict_over_no_receipts_is_not_a_pass(world):
-    assert world.codes() == {"never-recorded", "no-tests"}
+    assert world.codes() == {"never-recorded"}
 
 
 def test_a_verdict_over_tests_that_were_all_skipped_is_not_a_pass(world):
