@@ -30,10 +30,9 @@ DAEMON = """
         if os.fork() == 0:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
-            os.environ.clear()
             with open(os.path.join({folder!r}, "daemon"), "w") as f:
                 f.write(str(os.getpid()))
-            time.sleep(300)
+            os.execve("/bin/sleep", ["sleep", "300"], {{}})
         os._exit(0)
     while not os.path.exists(os.path.join({folder!r}, "daemon")):
         time.sleep(0.01)
@@ -329,19 +328,25 @@ def test_leftovers_get_a_term_first(bench):
 
 
 @linux
-def test_a_chain_of_forks_is_outrun(bench):
+def test_chains_of_forks_are_outrun(bench):
     ended = bench.python(
         """
-        import os, time
-        if os.fork() == 0:
-            end = time.monotonic() + 20
-            while time.monotonic() < end:
-                if os.fork():
-                    os._exit(0)
-        """
+        import os, signal, time
+        print(os.environ["GITLEDGER_RUN"], flush=True)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        for _ in range(8):
+            if os.fork() == 0:
+                end = time.monotonic() + 20
+                while time.monotonic() < end:
+                    if os.fork():
+                        os._exit(0)
+        """,
+        grace_s=0.2,
     )
 
     assert (ended.status, ended.unkilled) == (0, 0)
+    time.sleep(0.2)
+    assert marked(bench.output().decode().split()[0]) == ()
 
 
 @linux
@@ -513,15 +518,19 @@ def test_ctrl_c_at_a_terminal_ends_the_command(bench, pids, eventually):
 
 @linux
 @pytest.mark.parametrize("stubborn", [False, True])
-def test_r22_a_killed_driver_takes_everything_along(bench, pids, eventually, stubborn):
+@pytest.mark.parametrize("whole_group", [False, True])
+def test_r22_a_killed_driver_takes_everything_along(bench, pids, eventually, stubborn, whole_group):
     trap = "trap '' TERM; " if stubborn else ""
     source = DAEMON.format(folder=str(pids.folder), after="time.sleep(300)")
     (bench.folder / "daemon.py").write_text(textwrap.dedent(source))
     line = f"{trap}echo $$ > $PIDS/sh; {sys.executable} -S daemon.py & sleep 300 & wait; sleep 300"
-    driver = bench.driver(["sh", "-c", line], "grace_s=0.5")
+    driver = bench.driver(["sh", "-c", line], "grace_s=0.5", start_new_session=True)
     assert eventually(lambda: len(pids.all()) == 2)
 
-    driver.kill()
+    if whole_group:
+        os.killpg(driver.pid, signal.SIGKILL)
+    else:
+        driver.kill()
     driver.communicate()
 
     assert eventually(lambda: not pids.alive())
@@ -531,18 +540,8 @@ def test_r22_a_killed_driver_takes_everything_along(bench, pids, eventually, stu
 def test_r22_a_killed_keeper_takes_everything_along_and_the_driver_says_killed(bench, pids):
     killer = threading.Thread(target=lambda: (time.sleep(1.0), os.kill(_keeper_of(pids.all()[0]), signal.SIGKILL)))
     killer.start()
-    source = """
-        import os, signal, time
-        if os.fork() == 0:
-            os.setsid()
-            if os.fork() == 0:
-                open(os.environ["PIDS"] + "/orphan", "w").write(str(os.getpid()))
-                time.sleep(300)
-            os._exit(0)
-        open(os.environ["PIDS"] + "/main", "w").write(str(os.getpid()))
-        time.sleep(300)
-    """
-    ended = bench.python(source)
+    orphan = "(setsid sh -c 'echo $$ > $PIDS/orphan; exec sleep 300' &)"
+    ended = bench.sh(f"{orphan}; echo $$ > $PIDS/main; exec env -i sleep 300")
     killer.join()
 
     assert (ended.status, ended.signal) == (None, signal.SIGKILL)
