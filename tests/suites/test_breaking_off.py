@@ -227,10 +227,11 @@ def test_an_id_that_ends_twice_differently_fails(run_suite):
         "a/test_r.py": "def test_r(): pass\n",
         "b/test_r.py": "def test_r(): import pytest; pytest.skip()\n",
         "conftest.py": """
-            import pytest
-            def pytest_collection_modifyitems(items):
-                for item in items:
-                    item.__class__.nodeid = property(lambda self: "::test_r")
+            def pytest_itemcollected(item):
+                if hasattr(item, "_id"):
+                    item._id = type(item._id).parse("::test_r")  # pytest 9.2 and later
+                else:
+                    item._nodeid = "::test_r"
         """,
     }
     run = run_suite(files, "--import-mode=importlib")
