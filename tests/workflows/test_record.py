@@ -1,0 +1,306 @@
+"""Recording through the installed command: what a child does to itself, and what its receipt then says."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+ONE = "version: 1\nrepository: demo\nshards:\n  it: {paths: [tests], command: pytest -q -p no:randomly tests}\n"
+PASSING = "def test_first():\n    pass\n\n"
+
+
+@pytest.fixture
+def make_one(make_project):
+    """Return a maker of a project with one shard and one test file."""
+
+    def make(body: str, config: str = ONE):
+        return make_project(config, {"tests/test_it.py": body, ".gitignore": "__pycache__/\n.pytest_cache/\n"})
+
+    return make
+
+
+# --- U01: processes that end in their own way -------------------------------------------------------------------
+
+ENDINGS = {
+    "os-exit-0": ("import os\n" + PASSING + "def test_it():\n    os._exit(0)\n", 1, "not-finished"),
+    "segfault": (
+        "import os, signal\n" + PASSING + "def test_it():\n    os.kill(os.getpid(), signal.SIGSEGV)\n",
+        128 + signal.SIGSEGV,
+        "signal",
+    ),
+    "oom-kill": (
+        "import os, signal\n" + PASSING + "def test_it():\n    os.kill(os.getpid(), signal.SIGKILL)\n",
+        128 + signal.SIGKILL,
+        "signal",
+    ),
+    "pytest-exit-0": (
+        "import pytest\n" + PASSING + "def test_it():\n    pytest.exit('enough', returncode=0)\n",
+        1,
+        "missing-results",
+    ),
+    "atexit": (
+        "import atexit, os\n" + PASSING + "def test_it():\n    atexit.register(os._exit, 0)\n    assert False\n",
+        1,
+        "test-failed",
+    ),
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_u01_a_child_that_breaks_off_leaves_a_receipt_that_says_what_had_finished(make_one, ending):
+    body, status, reason = ENDINGS[ending]
+    project = make_one(body)
+    document = project.record("it", expect=status)
+    assert document["stored"] is True
+    assert document["outcome"] != "passed"
+    assert reason in document["reasons"]
+    found = project.ledger("show", document["record"], "--tests", "--json").document["records"][0]["tests"]
+    assert {item["node_id"]: item["outcome"] for item in found}["tests/test_it.py::test_first"] == "passed"
+    assert project.verify()[0] == "failed"
+
+
+def test_u01_a_time_out_is_enforced_and_recorded(make_one):
+    project = make_one(PASSING + "def test_it():\n    import time\n    time.sleep(60)\n")
+    document = project.record("it", "--timeout", "4s", expect=124)
+    assert document["outcome"] != "passed"
+    assert "timeout" in document["reasons"]
+
+
+def test_u02_a_subtest_that_failed_inside_a_passed_test_fails(make_one):
+    body = (
+        "import unittest\n\nclass TestIt(unittest.TestCase):\n    def test_it(self):\n"
+        "        with self.subTest(part=1):\n            self.fail('inner')\n"
+    )
+    document = make_one(body).record("it", expect=1)
+    assert document["outcome"] == "failed"
+
+
+def test_u04_every_phase_counts(make_one):
+    body = (
+        "import pytest\n\n@pytest.fixture\ndef broken():\n    raise OSError\n\n@pytest.fixture\ndef late():\n    yield\n    raise OSError\n\n"
+        "def test_setup(broken):\n    pass\n\ndef test_teardown(late):\n    pass\n\n"
+        "@pytest.mark.xfail(strict=True)\ndef test_strict():\n    pass\n\n@pytest.mark.xfail\ndef test_xfail():\n    assert 0\n\n"
+        "@pytest.mark.xfail\ndef test_xpass():\n    pass\n\n@pytest.mark.skip\ndef test_skip():\n    pass\n\n"
+        "def test_skip_inside():\n    pytest.skip('inside')\n"
+    )
+    project = make_one(body)
+    document = project.record("it", expect=1)
+    counts = project.receipt(document["record"])["counts"]
+    assert counts == {
+        "collected": 7,
+        "passed": 0,
+        "failed": 1,
+        "error": 2,
+        "skipped": 2,
+        "xfailed": 1,
+        "xpassed": 1,
+        "deselected": 0,
+    }
+
+
+def test_u05_any_other_command_line_is_incomplete(make_one):
+    project = make_one(PASSING + "def test_second():\n    pass\n")
+    for words in (["-k", "first"], ["--lf"], ["tests/test_it.py::test_first"], ["-x"]):
+        document = project.record("it", "--", "pytest", "-q", "tests", *words, expect=1)
+        assert document["outcome"] == "incomplete", words
+        assert "other-command" in document["reasons"]
+    assert (
+        project.record("it", "--", "pytest", "-vv", "--tb=short", "-p", "no:randomly", "tests")["outcome"]
+        == "passed"
+    )
+    assert project.record("it", env={"PYTEST_ADDOPTS": "-k first"}, expect=1)["outcome"] == "incomplete"
+
+
+# --- other kinds of results -------------------------------------------------------------------------------------
+
+
+def test_any_command_can_be_a_shard(make_project):
+    config = "version: 1\nrepository: demo\nshards:\n  lint: {command: python -c 'raise SystemExit(3)', results: exit-status}\n"
+    project = make_project(config)
+    document = project.record("lint", expect=3)
+    assert document["outcome"] == "failed"
+    assert project.verify() == ("failed", {"not-green"})
+
+
+def test_a_junit_report_must_be_written_by_the_run(make_project):
+    config = (
+        "version: 1\nrepository: demo\nshards:\n  it:\n    paths: [tests]\n"
+        "    command: [sh, -c, 'test -z \"$SKIP\" && pytest -q --junit-xml=report.xml tests || true']\n"
+        "    results: {junit: report.xml}\n"
+    )
+    files = {"tests/test_it.py": PASSING, ".gitignore": "__pycache__/\n.pytest_cache/\nreport.xml\n"}
+    project = make_project(config, files)
+    assert project.record("it")["outcome"] == "passed"
+    document = project.record("it", env={"SKIP": "1"}, expect=1)
+    assert "report-stale" in document["reasons"]
+
+
+def test_a_report_recorded_after_the_fact_is_unwitnessed_and_does_not_count(make_one):
+    project = make_one(PASSING)
+    report = project.path.parent / "report.xml"
+    report.write_text(
+        '<testsuite name="x" tests="1"><testcase classname="tests.test_it" name="test_first" time="0.1"/></testsuite>'
+    )
+    document = project.record("it", "--junit", str(report))
+    assert document["stored"] is True
+    assert project.receipt(document["record"])["session"]["witnessed"] is False
+    assert project.plan() == {"it": ("stale", "unwitnessed")}
+    failing = '<testsuite name="x" tests="1"><testcase classname="t" name="b"><failure/></testcase></testsuite>'
+    report.write_text(failing)
+    assert project.record("it", "--junit", str(report), expect=1)["outcome"] == "failed"
+
+
+def test_pytest_ledger_hands_over_to_the_one_recorder(make_one):
+    import subprocess
+
+    project = make_one(PASSING)
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "--ledger",
+        "--ledger-shard",
+        "it",
+        "-q",
+        "-p",
+        "no:randomly",
+        "tests",
+    ]
+    done = subprocess.run(
+        command, cwd=project.path, env=dict(project.repo.env), capture_output=True, text=True, check=False
+    )
+    assert done.returncode in (0, 1), done
+    assert "git ledger: recorded it" in done.stderr
+
+
+# --- what the repository does meanwhile -------------------------------------------------------------------------
+
+
+def test_dirt_is_recorded_whether_it_was_there_or_came(make_one):
+    project = make_one(PASSING)
+    project.repo.write("new.txt", "x")
+    assert project.receipt(project.record("it")["record"])["repo"]["dirty"] is True
+    (project.path / "new.txt").unlink()
+    body = (
+        "import pathlib\n\ndef test_it():\n    pathlib.Path(__file__).write_text('def test_it():\\n    pass\\n')\n"
+    )
+    project.repo.commit({"tests/test_it.py": body})
+    assert project.receipt(project.record("it")["record"])["repo"]["dirty"] is True
+
+
+def test_files_that_the_run_creates_are_listed_and_are_no_dirt(make_one):
+    project = make_one("def test_it():\n    open('made.txt', 'w').close()\n")
+    repo = project.receipt(project.record("it")["record"])["repo"]
+    assert (repo["dirty"], repo["created"]) == (False, ["made.txt"])
+
+
+def test_head_that_moves_during_the_run_makes_it_incomplete(make_one):
+    body = "import subprocess\n\ndef test_it():\n    subprocess.run(['git', 'commit', '-q', '--allow-empty', '-m', 'x'], check=True)\n"
+    project = make_one(body)
+    document = project.record("it", expect=1)
+    assert (document["outcome"], document["reasons"]) == ("incomplete", ["head-moved"])
+
+
+def test_extra_inputs_are_bound_by_content(make_project):
+    config = "version: 1\nrepository: demo\nshards:\n  it: {paths: [tests], extra_paths: [built.so], command: pytest -q tests}\n"
+    files = {"tests/test_it.py": PASSING, ".gitignore": "__pycache__/\n.pytest_cache/\nbuilt.so\n"}
+    project = make_project(config, files)
+    assert "built.so" in project.ledger("record", "--shard", "it", expect=2).err
+    project.repo.write("built.so", b"\x7fELF one")
+    project.record("it")
+    assert project.verify() == ("passed", set())
+    project.repo.write("built.so", b"\x7fELF two")
+    assert project.verify() == ("failed", {"extra-changed"})
+    (project.path / "built.so").unlink()
+    assert project.verify() == ("passed", set())
+    codes = {item["code"] for item in project.ledger("verify", "--json").document["findings"]}
+    assert codes == {"extra-not-rechecked"}
+
+
+# --- keys and the store -----------------------------------------------------------------------------------------
+
+
+def test_the_command_never_sees_a_key(make_one):
+    body = "import os\n\ndef test_it():\n    assert 'GITLEDGER_SIGNING_KEY' not in os.environ\n    assert 'SSH_AUTH_SOCK' not in os.environ\n"
+    assert make_one(body).record("it", env={"SSH_AUTH_SOCK": "/nowhere"})["outcome"] == "passed"
+
+
+def test_without_a_key_nothing_runs(make_one):
+    project = make_one("def test_it():\n    open('ran', 'w').close()\n")
+    done = project.ledger("record", "--shard", "it", env={"GITLEDGER_SIGNING_KEY": ""}, expect=2)
+    assert "no-key" in done.err
+    assert "ssh-keygen" in done.err
+    assert not (project.path / "ran").exists()
+
+
+def test_an_unsigned_receipt_is_stored_and_never_counts_in_restricted_mode(make_one):
+    project = make_one(PASSING)
+    project.record("it", "--unsigned", env={"GITLEDGER_SIGNING_KEY": ""})
+    assert project.plan() == {"it": ("stale", "untrusted")}
+
+
+def test_a_receipt_that_can_not_be_stored_is_exit_3_and_best_effort_is_the_childs(make_one):
+    project = make_one(PASSING)
+    lock = project.path / ".git/refs/notes/gitledger/records.lock"
+    lock.parent.mkdir(parents=True)
+    project.repo.git("update-ref", "refs/notes/gitledger", project.repo.git("rev-parse", "HEAD"), check=False)
+    (project.path / ".git/refs/notes").mkdir(parents=True, exist_ok=True)
+    import shutil
+
+    shutil.rmtree(project.path / ".git/refs/notes/gitledger", ignore_errors=True)
+    project.repo.git("update-ref", "refs/notes/gitledger", project.repo.git("rev-parse", "HEAD"))
+    document = project.record("it", expect=3)
+    assert (document["stored"], document["outcome"], document["exit_status"]) == (False, "passed", 3)
+    done = project.ledger("record", "--shard", "it", "--best-effort")
+    assert "ref-conflict" in done.err
+    assert "NOT STORED" in done.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("args", "code"),
+    [
+        (["--shard", "ti"], "unknown-shard"),
+        (["--shard", "it@x"], "unknown-shard"),
+        (["--shard", "a b"], "bad-shard-name"),
+        (["--shard", "it", "--paths", "x"], "shard-declared"),
+        (["--shard", "it", "--timeout", "soon"], "bad-duration"),
+        (["--shard", "new", "--paths", "missing", "--", "true"], "pattern-unmatched"),
+        (["--shard", "new", "--paths", "../x", "--", "true"], "path-outside"),
+        (["--shard", "new", "--paths", "tests"], "no-command"),
+        (["--shard", "it", "--key", "nowhere"], "key-unreadable"),
+        (["--shard", "new", "--paths", "tests", "--", "no-such-command"], "command-not-found"),
+    ],
+)
+def test_words_that_make_no_sense_are_one_clear_error(make_one, args, code):
+    done = make_one(PASSING).ledger("record", *args, expect=2)
+    assert f"[{code}]" in done.err
+    assert len(done.err.splitlines()) == 1
+
+
+def test_interrupts_end_the_child_and_still_leave_a_receipt(make_one, tmp_path: Path):
+    import subprocess
+    import time
+
+    project = make_one(
+        PASSING + "def test_it():\n    import time\n    open('../started', 'w').close()\n    time.sleep(60)\n"
+    )
+    child = subprocess.Popen(
+        ["git-ledger", "record", "--shard", "it", "--json"],
+        cwd=project.path,
+        env=dict(project.repo.env),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "started").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    os.kill(child.pid, signal.SIGTERM)
+    out, err = child.communicate(timeout=60)
+    assert b'"stored": true' in out, err
+    assert child.returncode != 0
+    assert project.verify()[0] == "failed"
