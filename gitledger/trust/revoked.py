@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from gitledger.errors import ConfigError, DecodeError
@@ -52,7 +53,7 @@ def parse_revoked_keys(data: bytes, *, source: str = ".gitledger/revoked_keys") 
 
 
 def _line(line: str, where: str) -> KeyFingerprint | None:
-    words = line.split()
+    words = re.split(r"[ \t]+", line, maxsplit=2)
     try:
         if words[0].startswith("SHA256:"):
             return key_fingerprint(words[0])

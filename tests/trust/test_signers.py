@@ -77,7 +77,16 @@ def test_t01_a_revoked_authority_takes_its_certificates_with_it(ssh, key_files):
 
 
 def test_t01_an_unreadable_line_of_revoked_keys_is_an_error_since_it_may_be_the_one(key):
-    for text in ("ssh-ed25519", "ssh-ed25519 AAAA", "SHA256:short", "nonsense", "MD5:00:11", f"alice {key.line}"):
+    for text in (
+        "ssh-ed25519",
+        "ssh-ed25519 AAAA",
+        "SHA256:short",
+        "nonsense",
+        "\x1f",
+        "\u2003",
+        "MD5:00:11",
+        f"alice {key.line}",
+    ):
         with pytest.raises(ConfigError) as caught:
             Signers.parse(b"", f"# a comment\n{text}\n".encode(), revoked_source="revoked_keys")
         assert caught.value.code == "bad-revoked-keys"
@@ -250,6 +259,17 @@ def test_a_record_signed_with_a_certificate_names_its_plain_key(ssh, key_files, 
     assert key.fingerprint == load_signer(path).fingerprint
     allowed = f"alice cert-authority {made.certificate.authority.line}\n"
     assert ssh.verify(blob, b"message", allowed=allowed).returncode == 0
+
+
+def test_a_certificate_ends_just_before_the_instant_that_it_names(ssh, key_files):
+    """Unlike a line's `valid-before`, which is inclusive (sshkey.c, sshkey_cert_check_authority)."""
+    span = ("-V", "20260615110000Z:20260615120000Z")
+    made = ssh.certify(key_files["ed25519"], ssh.make_key(name="user"), "-I", "id", "-n", "alice", *span)
+    known = signers(f"alice cert-authority {made.certificate.authority.line}")
+    assert not known.principals(made, NOW)
+    assert known.principals(made, NOW - timedelta(microseconds=1))
+    assert known.principals(made, NOW - timedelta(hours=1))
+    assert not known.principals(made, NOW - timedelta(hours=1, microseconds=1))
 
 
 # patterns
