@@ -8,9 +8,9 @@ does; whoever dropped "the duplicate" here could be made to drop the good one.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
 
 from gitledger.errors import DecodeError
 from gitledger.records.decode import Reader, fail, load_json
@@ -187,11 +187,10 @@ def _reject(item: Rejected, piles: _Piles, repository: str) -> None:
     if item.reason != "undecodable" or item.key is None or item.record is None:
         piles.rejected.append(item)
         return
-    payload = decode_line(item.line).payload
-    if _peek(payload, "predicate", "repository") not in (None, repository):
+    claimed, commit = _peek(decode_line(item.line).payload)
+    if claimed not in (None, repository):
         piles.foreign.append(item.record)
         return
-    commit = _peek_commit(payload)
     piles.undecodable.append(Undecodable(item.record, item.key, item.detail, commit))
 
 
@@ -201,7 +200,7 @@ def _place(item: Opened, piles: _Piles, repository: str) -> None:
     kind = item.statement.predicate_type
     if kind == CAPABILITY:
         return  # judged by the lanes' release check, not here
-    if _peek(item.envelope.payload, "predicate", "repository") not in (None, repository):
+    if _text(item.statement.predicate, "repository") not in (None, repository):
         piles.foreign.append(record)
         return
     try:
@@ -219,20 +218,26 @@ def _place(item: Opened, piles: _Piles, repository: str) -> None:
         piles.undecodable.append(Undecodable(record, signed_by, error.message, commit))
 
 
-def _peek(payload: bytes, *path: str) -> Any:
-    """Return the value at a path of a payload that may be anything at all, or None."""
+def _peek(payload: bytes) -> tuple[str | None, CommitId | None]:
+    """Return the repository and commit that a signed payload names, each None where it can't be told.
+
+    It may be anything at all; but whoever pastes a record elsewhere can't change what its key signed.
+    """
     try:
         reader = Reader(load_json(payload, limit=MAX_PAYLOAD_BYTES))
-        for name in path[:-1]:
-            reader = reader.child(name)
-        return reader.text(path[-1])
     except DecodeError:
-        return None
+        return None, None
+    repository = commit = None
+    with suppress(DecodeError):
+        repository = _text(reader.child("predicate"), "repository")
+    with suppress(DecodeError):
+        for subject in reader.children("subject", limit=1):
+            commit = _text(subject.child("digest"), "gitCommit")
+    return repository, None if commit is None else CommitId(commit)
 
 
-def _peek_commit(payload: bytes) -> CommitId | None:
+def _text(reader: Reader, name: str) -> str | None:
     try:
-        subjects = Reader(load_json(payload, limit=MAX_PAYLOAD_BYTES)).children("subject", limit=1)
-        return CommitId(subjects[0].child("digest").text("gitCommit")) if subjects else None
+        return reader.text(name)
     except DecodeError:
         return None

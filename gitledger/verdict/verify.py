@@ -54,7 +54,9 @@ def _nothing(union: Union) -> Iterator[Finding]:
             found="none",
             remedy="declare shards in .gitledger/config.yaml",
         )
-    elif all(result.outcome is TestOutcome.SKIPPED for choice in union.results for result in choice.results):
+    elif union.results and all(
+        result.outcome is TestOutcome.SKIPPED for choice in union.results for result in choice.results
+    ):
         yield blocking("no-tests", "7", "union", expected="at least one test that ran", found="none")
 
 

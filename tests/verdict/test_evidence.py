@@ -67,6 +67,18 @@ def test_a_line_read_twice_is_one_attempt(world):
     assert len(world.choice().attempts) == 1
 
 
+def test_a_record_that_stands_under_two_good_signatures_is_one_attempt(world, wrap, signer_of):
+    """The plain key and a certificate of it are both allowed: still one run, by one key."""
+    world.allowed_text = (
+        f"alice {signer_of('alice').key.line}\n*@example.org cert-authority {signer_of('authority').key.line}"
+    )
+    line = world.sign(world.receipt(), "alice")
+    world.put(line)
+    world.put(wrap(line, owner="alice", authority="authority", principal="alice@example.org"))
+    assert world.stands() == ("fresh", "recorded")
+    assert len(world.choice().attempts) == 1
+
+
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
 def test_nobody_hides_a_failure_by_wrapping_it_into_a_certificate(world, wrap, order):
     """The wrapped line is the same record by the same key and is untrusted; the plain line must still count."""

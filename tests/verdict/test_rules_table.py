@@ -134,8 +134,8 @@ RULES = (
     ),
     _rule(
         "3",
-        "a record is told apart by id and key, a line read twice is one",
-        "evidence:a_line_read_twice_is_one_attempt",
+        "a record is told apart by id and key, whatever it stands under",
+        "evidence:a_record_that_stands_under_two_good_signatures_is_one_attempt",
         "field",
         "identity = (held.id, held.key)",
         "identity = (held.id, held.key, len(near))",
