@@ -102,11 +102,12 @@ class Signatories:
         then = self._names(opened.key, at, claimed)
         if not then:
             return Acceptance(False, None, "key-not-valid-then" if now else "unknown-signer")
+        principal = min(then, key=_patterns_last)
         if now:
-            return Acceptance(True, min(then))
+            return Acceptance(True, principal)
         vouched = self.vouched_against if against else self.vouched
         others = vouched.get(opened.envelope.id, frozenset()) - {opened.key.fingerprint}
-        return Acceptance(bool(others), min(then), "" if others else "key-expired")
+        return Acceptance(bool(others), principal, "" if others else "key-expired")
 
     def trusts(self, item: Undecodable) -> bool:
         """Tell whether an unreadable record was signed by a key that counts now, or was vouched for."""
@@ -143,6 +144,11 @@ class Signatories:
 
     def _is_of_forge(self, key: PublicKey, name: str) -> bool:
         return name in self.forges and self.forges[name].holds(key)
+
+
+def _patterns_last(name: str) -> tuple[bool, str]:
+    """Order names such that a person is named before the pattern that lets them in."""
+    return bool({"*", "?"} & set(name)), name
 
 
 def vouchers(bare: Signatories, merged: Iterable[HeldMerged]) -> dict[RecordId, frozenset[KeyFingerprint]]:

@@ -42,6 +42,7 @@ def test_a_certified_key_counts_where_policy_lists_nobody(world, signer_of, wrap
     line = world.sign(world.receipt(), "alice")
     world.put(wrap(line, owner="alice", authority="authority", principal="alice@example.org"))
     assert world.stands() == ("fresh", "recorded")
+    assert world.choice().result.acceptance.principal == "alice@example.org"
 
 
 def test_no_signers_left_is_an_error_that_names_init(world):

@@ -187,7 +187,7 @@ RULES = (
         "acceptance:a_certified_key_counts_where_policy_lists_nobody",
         "acceptance",
         "return frozenset(names | self.signers.principals(key, at))",
-        "return frozenset(names | (self.signers.principals(key, at) & self.principals))",
+        "return frozenset(names)",
     ),
     _rule(
         "4",
@@ -258,8 +258,8 @@ RULES = (
         "a retired key needs a voucher",
         "acceptance:t01_a_retired_key_stands_only_where_a_merged_receipt_by_another_valid_key_names_it",
         "acceptance",
-        'return Acceptance(bool(others), min(then), "" if others else "key-expired")',
-        "return Acceptance(True, min(then))",
+        'return Acceptance(bool(others), principal, "" if others else "key-expired")',
+        "return Acceptance(True, principal)",
     ),
     _rule(
         "4",
@@ -282,8 +282,8 @@ RULES = (
         "a back-dated receipt of a retired key is refused",
         "acceptance:t01_a_backdated_receipt_of_a_retired_key_is_refused",
         "acceptance",
-        'return Acceptance(bool(others), min(then), "" if others else "key-expired")',
-        "return Acceptance(bool(vouched), min(then))",
+        'return Acceptance(bool(others), principal, "" if others else "key-expired")',
+        "return Acceptance(bool(vouched), principal)",
     ),
     _rule(
         "4",
