@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
-from gitledger.records.ids import CommitId, KeyFingerprint, RecordId
+from gitledger.records.ids import KeyFingerprint, RecordId
 from gitledger.verdict.evidence import Evidence, HeldRevocation, Opened
 
 __all__ = ["revoked_records", "void_revocations"]
@@ -21,7 +21,8 @@ def revoked_records(evidence: Iterable[Evidence], is_revoker: IsRevoker) -> froz
     A revoker's is in force before the record itself arrives.
     """
     found: set[RecordId] = set()
-    for pile in evidence:
+    piles = tuple(evidence)
+    for pile in piles:
         owners = _owners(pile) if pile.revocations else {}
         found.update(held.revocation.record for held in pile.revocations if _counts(held, owners, is_revoker))
     return frozenset(found)
@@ -33,20 +34,20 @@ def void_revocations(pile: Evidence, is_revoker: IsRevoker) -> tuple[HeldRevocat
     return tuple(held for held in pile.revocations if not _counts(held, owners, is_revoker))
 
 
-_Owners = dict[tuple[RecordId, CommitId], set[KeyFingerprint | None]]
+_Owners = dict[RecordId, set[KeyFingerprint | None]]
 
 
 def _counts(held: HeldRevocation, owners: _Owners, is_revoker: IsRevoker) -> bool:
     if held.key is None:
         return False
-    record = (held.revocation.record, held.subject.commit)
-    return held.key in owners.get(record, ()) or is_revoker(held.opened, held.revocation.revoked_at)
+    own = held.key in owners.get(held.revocation.record, ())
+    return own or is_revoker(held.opened, held.revocation.revoked_at)
 
 
 def _owners(pile: Evidence) -> _Owners:
     owners: _Owners = {}
     for shard in pile.shards:
-        owners.setdefault((shard.id, shard.subject.commit), set()).add(shard.key)
+        owners.setdefault(shard.id, set()).add(shard.key)
     for merged in pile.merged:
-        owners.setdefault((merged.id, merged.subject.commit), set()).add(merged.key)
+        owners.setdefault(merged.id, set()).add(merged.key)
     return owners

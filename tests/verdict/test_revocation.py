@@ -42,6 +42,10 @@ def test_a_revoked_key_revokes_nothing_by_policy(world):
     world.policy, world.revoked_keys = {"revokers": ("bob",)}, ("bob",)
     world.revoke(world.record(), key="bob")
     assert world.stands() == ("fresh", "recorded")
+    world.policy, world.forges = {"revokers": ("github:bob",)}, {"github:bob": ("bob",)}
+    assert world.stands() == ("fresh", "recorded")
+    world.revoked_keys = ()
+    assert world.stands() == ("stale", "revoked")
 
 
 def test_a_revocation_does_not_lapse_with_the_key_that_made_it(world):
@@ -63,12 +67,13 @@ def test_a_revocation_on_another_commit_by_the_records_key_revokes_nothing(world
     assert world.stands() == ("fresh", "recorded")
 
 
-def test_a_revoked_failure_still_blocks(world):
+@pytest.mark.parametrize(("outcome", "reason"), [("failed", "not-green"), ("incomplete", "incomplete")])
+def test_a_revoked_failure_still_blocks(world, outcome, reason):
     world.record(started=0)
-    red = world.record(outcome="failed", started=10)
+    red = world.record(outcome=outcome, started=10)
     world.revoke(red)
     assert world.standing() == red
-    assert world.stands() == ("stale", "not-green")
+    assert world.stands() == ("stale", reason)
 
 
 def test_a_revoked_failure_still_displaces_a_carry(world):

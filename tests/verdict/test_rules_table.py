@@ -322,7 +322,7 @@ RULES = (
         "only the record's own key or a revoker revokes",
         "revocation:a_record_may_be_revoked_by_its_own_key_and_by_no_other",
         "revoked",
-        "return held.key in owners.get(record, ()) or is_revoker(held.opened, held.revocation.revoked_at)",
+        "return own or is_revoker(held.opened, held.revocation.revoked_at)",
         "return True",
     ),
     _rule(
@@ -330,8 +330,8 @@ RULES = (
         "policy's revokers revoke",
         "revocation:a_record_may_be_revoked_by_policys_revokers",
         "revoked",
-        "return held.key in owners.get(record, ()) or is_revoker(held.opened, held.revocation.revoked_at)",
-        "return held.key in owners.get(record, ())",
+        "return own or is_revoker(held.opened, held.revocation.revoked_at)",
+        "return own",
     ),
     _rule(
         "4",
@@ -339,9 +339,7 @@ RULES = (
         "revocation:a_revocation_on_another_commit_by_the_records_key_revokes_nothing",
         "revoked",
         "owners = _owners(pile) if pile.revocations else {}\n        found",
-        "owners = {k: v for one in list(evidence) for k, v in _owners(one).items()}\n"
-        "        owners |= {(r, h.subject.commit): v for (r, _), v in list(owners.items()) for h in pile.revocations}\n"
-        "        found",
+        "owners = {record: keys for one in piles for record, keys in _owners(one).items()}\n        found",
     ),
     _rule(
         "4",
