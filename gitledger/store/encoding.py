@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 
 from gitledger.errors import StoreError
 from gitledger.records.ids import BlobId, CommitId, TreeId
 from gitledger.records.tree import MODE_FOLDER, CommitInfo, TreeEntry
+from gitledger.store.objects import Identity
 
 __all__ = [
     "ID_BYTES",
     "blob_id",
     "decode_commit",
     "decode_tree",
+    "encode_commit",
     "encode_tree",
     "object_corrupt",
     "object_missing",
@@ -72,6 +74,25 @@ def encode_tree(entries: Iterable[TreeEntry]) -> bytes:
         b"%o %s\0%s" % (entry.mode, entry.name.encode("utf-8", "surrogateescape"), bytes.fromhex(entry.oid))
         for entry in sorted(entries, key=_sort_key)
     )
+
+
+def encode_commit(
+    *, tree: TreeId, parents: Sequence[CommitId], message: str, identity: Identity, at_s: int
+) -> bytes:
+    """Return the stored bytes of a commit made at `at_s` (seconds since 1970), written in UTC.
+
+    Whichever back end stores it, it is the same commit; names and messages are put into a form that git accepts.
+    """
+    who = f"{_one_line(identity.name)} <{_one_line(identity.email)}> {max(0, at_s)} +0000"
+    lines = [f"tree {tree}", *(f"parent {parent}" for parent in parents), f"author {who}", f"committer {who}"]
+    text = "\n".join(lines) + "\n\n" + message.replace("\0", "")
+    return text.encode("utf-8", "replace")
+
+
+def _one_line(text: str) -> str:
+    """Return `text` in a form that a commit header can hold."""
+    clean = text.encode("utf-8", "replace").decode()
+    return re.sub(r"[\x00-\x1f<>]", "", clean).strip() or "unknown"
 
 
 def parents_of(oid: CommitId, raw: bytes) -> tuple[CommitId, ...]:

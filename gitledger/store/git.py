@@ -19,7 +19,15 @@ from typing import IO
 
 from gitledger.errors import StoreError, UsageError
 
-__all__ = ["LOCAL_TIMEOUT_S", "MAX_OUTPUT_BYTES", "REPOSITORY_VARIABLES", "Git", "GitDone", "without_repository"]
+__all__ = [
+    "LOCAL_TIMEOUT_S",
+    "MAX_OUTPUT_BYTES",
+    "REPOSITORY_VARIABLES",
+    "Git",
+    "GitDone",
+    "readable",
+    "without_repository",
+]
 
 LOCAL_TIMEOUT_S = 600.0
 """How long a git command that touches no network may take, in seconds."""
@@ -69,6 +77,13 @@ def without_repository(env: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in env.items() if name not in REPOSITORY_VARIABLES}
 
 
+def readable(stderr: bytes) -> str:
+    """Return what git said as one short line without credentials and control characters; empty for nothing."""
+    text = _CREDENTIALS.sub("", stderr.decode("utf-8", "replace"))
+    said = _CONTROL.sub(" ", "; ".join(line.strip() for line in text.splitlines() if line.strip()))
+    return said[-_MAX_REASON_CHARACTERS:]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GitDone:
     """A git command that ended: exit status (negative: the signal), stdout, and the end of stderr."""
@@ -86,9 +101,7 @@ class GitDone:
     @property
     def reason(self) -> str:
         """Return what stderr said, as one short line without credentials, for a person to read."""
-        text = _CREDENTIALS.sub("", self.stderr.decode("utf-8", "replace"))
-        said = _CONTROL.sub(" ", "; ".join(line.strip() for line in text.splitlines() if line.strip()))
-        return said[-_MAX_REASON_CHARACTERS:] or f"exit status {self.status}"
+        return readable(self.stderr) or f"exit status {self.status}"
 
     def failure(self, code: str = "git-failed", hint: str = "") -> StoreError:
         """Return the error that this command's failure is."""
@@ -158,8 +171,10 @@ class Git:
             raise done.failure()
         return done
 
-    def start(self, *args: str, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
-        """Return a running git with pipes on all three streams; whoever starts it ends it.
+    def start(
+        self, *args: str, env: Mapping[str, str] | None = None, stderr: IO[bytes] | None = None
+    ) -> subprocess.Popen[bytes]:
+        """Return a running git with pipes on all three streams (or `stderr` in a file); whoever starts it ends it.
 
         Raises `UsageError` `git-missing` where there is no git, or `folder` is gone.
         """
@@ -170,7 +185,7 @@ class Git:
                 env=self.environment() | dict(env or {}),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
+                stderr=subprocess.PIPE if stderr is None else stderr,
                 start_new_session=not self.interactive,
             )
         except (OSError, ValueError) as error:

@@ -24,14 +24,29 @@ from pygit2.enums import ObjectType, ReferenceType
 from gitledger.errors import StoreError, UsageError
 from gitledger.records.ids import BlobId, CommitId, TreeId
 from gitledger.records.tree import CommitInfo, TreeEntry
-from gitledger.store.encoding import ID_BYTES, decode_commit, decode_tree, encode_tree, object_corrupt, parents_of
-from gitledger.store.objects import Identity, RefUpdate
+from gitledger.store.encoding import (
+    ID_BYTES,
+    decode_commit,
+    decode_tree,
+    encode_commit,
+    encode_tree,
+    object_corrupt,
+    parents_of,
+)
+from gitledger.store.objects import SYSTEM_CLOCK, Clock, Identity, ObjectKind, RefUpdate
+from gitledger.store.ref_faults import ref_blocked, ref_locked, ref_symbolic, ref_unreadable, store_unwritable
 
 if TYPE_CHECKING:
     from pygit2.transaction import ReferenceTransaction
 
 __all__ = ["LibgitObjects", "set_switches"]
 
+_KINDS: Mapping[int, ObjectKind] = {
+    ObjectType.BLOB: "blob",
+    ObjectType.TREE: "tree",
+    ObjectType.COMMIT: "commit",
+    ObjectType.TAG: "tag",
+}
 _FAULTS = (pygit2.GitError, OSError, ValueError, MemoryError)
 
 
@@ -59,8 +74,9 @@ class LibgitObjects:
 
     object_format = "sha1"
 
-    def __init__(self, git_dir: Path) -> None:
+    def __init__(self, git_dir: Path, clock: Clock = SYSTEM_CLOCK) -> None:
         set_switches()
+        self._clock = clock
         try:
             self._repo = pygit2.Repository(str(git_dir), pygit2.enums.RepositoryOpenFlag.NO_SEARCH)
         except (pygit2.GitError, KeyError, OSError) as error:
@@ -75,7 +91,7 @@ class LibgitObjects:
         except KeyError:
             return None
         except _FAULTS as error:
-            raise _unreadable(name, error) from error
+            raise ref_unreadable(name, _said(error)) from error
 
     def _lookup(self, name: str) -> pygit2.Reference | None:
         try:
@@ -83,7 +99,7 @@ class LibgitObjects:
         except (KeyError, pygit2.InvalidSpecError):
             return None
         except _FAULTS as error:
-            raise _unreadable(name, error) from error
+            raise ref_unreadable(name, _said(error)) from error
 
     def list_refs(self, prefix: str) -> Mapping[str, CommitId]:
         """Return every ref below `prefix` (which ends in `/`), by full name."""
@@ -137,7 +153,7 @@ class LibgitObjects:
         """Hold the ref's value, read under its lock, against the expected one."""
         reference = self._lookup(update.name)
         if reference is not None and reference.type == ReferenceType.SYMBOLIC:
-            raise _symbolic(update.name, str(reference.target))
+            raise ref_symbolic(update.name, str(reference.target))
         now = None if reference is None else str(reference.target)
         if now != update.old:
             raise _RefMovedError
@@ -147,7 +163,7 @@ class LibgitObjects:
     def _require_place(self, name: str) -> None:
         blocker = self._blocker(name)
         if blocker is not None:
-            raise _conflict(name, blocker)
+            raise ref_blocked(name, blocker)
 
     def _blocker(self, name: str) -> str | None:
         """Return the ref that keeps `name` from being one: a leading part of it, or something below it."""
@@ -171,15 +187,23 @@ class LibgitObjects:
         for update in updates:
             blocker = self._blocker(update.name) if update.new is not None else None
             if blocker is not None:
-                return _conflict(update.name, blocker)
+                return ref_blocked(update.name, blocker)
         locks = [self._common / f"{update.name}.lock" for update in updates] + [self._common / "packed-refs.lock"]
         held = next((lock for lock in locks if lock.exists()), None)
         if held is not None or _is_contention(error):
-            lock = held or locks[0]
-            return StoreError(
-                "ref-locked", f"{lock} is held by another process", f"if no git process is running: rm {lock}"
-            )
-        return _unwritable(self._common, error)
+            return ref_locked(held or locks[0])
+        return store_unwritable(self._common, _said(error))
+
+    def object_kind(self, oid: str) -> ObjectKind | None:
+        """Return what kind of object a full id names, or None where the repository lacks it."""
+        if len(oid) != 2 * ID_BYTES[self.object_format]:
+            return None
+        try:
+            return _KINDS.get(self._repo.odb.read_header(oid)[0])
+        except KeyError:
+            return None
+        except _FAULTS as error:
+            raise object_corrupt("object", oid) from error
 
     def read_blob(self, blob: BlobId) -> bytes | None:
         """Return a blob's content, or None where the repository lacks it."""
@@ -217,10 +241,11 @@ class LibgitObjects:
         self, *, tree: TreeId, parents: Sequence[CommitId], message: str, identity: Identity
     ) -> CommitId:
         """Store a commit, dated now, and return its id; no ref moves."""
+        raw = encode_commit(
+            tree=tree, parents=parents, message=message, identity=identity, at_s=int(self._clock())
+        )
         with self._writing():
-            signature = pygit2.Signature(_printable(identity.name), _printable(identity.email))
-            oid = self._repo.create_commit(None, signature, signature, message, tree, list(parents))
-            return CommitId(str(oid))
+            return CommitId(str(self._repo.odb.write(ObjectType.COMMIT, raw)))
 
     def read_commit(self, commit: CommitId) -> CommitInfo | None:
         """Return a commit, or None where the repository lacks it."""
@@ -249,19 +274,13 @@ class LibgitObjects:
         try:
             yield
         except _FAULTS as error:
-            raise _unwritable(self._common, error) from error
+            raise store_unwritable(self._common, _said(error)) from error
 
 
 def _common_dir(git_dir: Path) -> Path:
     """Return the folder that holds the refs: a linked worktree's `commondir` names it (gitrepository-layout)."""
     pointer = git_dir / "commondir"
     return (git_dir / pointer.read_text().strip()).resolve() if pointer.is_file() else git_dir
-
-
-def _printable(text: str) -> str:
-    """Return `text` in a form that a commit header can hold."""
-    clean = text.encode("utf-8", "replace").decode()
-    return re.sub(r"[\x00-\x1f<>]", "", clean).strip() or "unknown"
 
 
 def _said(error: BaseException) -> str:
@@ -279,24 +298,3 @@ def _is_contention(error: BaseException) -> bool:
     return said.startswith("failed to lock file") or (
         said.startswith("failed to create locked file") and said.endswith(reasons)
     )
-
-
-def _unreadable(name: str, error: BaseException) -> StoreError:
-    return StoreError("ref-unreadable", f"{name} can't be read: {_said(error)}", "git fsck")
-
-
-def _unwritable(folder: Path, error: BaseException) -> StoreError:
-    hint = f"make room and give write access to {folder}"
-    return StoreError("store-unwritable", f"{folder} can't be written: {_said(error)}", hint)
-
-
-def _conflict(name: str, blocker: str) -> StoreError:
-    return StoreError(
-        "ref-conflict",
-        f"{name} can't be made while there is a ref {blocker}",
-        f"git update-ref refs/saved/{blocker.removeprefix('refs/')} {blocker} && git update-ref -d {blocker}",
-    )
-
-
-def _symbolic(name: str, target: str) -> StoreError:
-    return StoreError("ref-conflict", f"{name} is a symbolic ref to {target}", f"git symbolic-ref --delete {name}")

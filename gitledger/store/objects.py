@@ -6,14 +6,22 @@ which value (DESIGN section 2, law 2). Replace refs and grafts are never honoure
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
+from typing import Literal, Protocol
 
 from gitledger.records.ids import BlobId, CommitId, TreeId
 from gitledger.records.tree import CommitInfo, TreeEntry
 
-__all__ = ["GitObjects", "Identity", "RefUpdate"]
+__all__ = ["SYSTEM_CLOCK", "Clock", "GitObjects", "Identity", "ObjectKind", "RefUpdate"]
+
+Clock = Callable[[], float]
+"""Seconds since 1970."""
+SYSTEM_CLOCK: Clock = partial(time.clock_gettime, time.CLOCK_REALTIME)
+"""What notes commits are dated by unless a back end is given another clock. Nothing ever judges by these dates."""
+ObjectKind = Literal["blob", "tree", "commit", "tag"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +67,9 @@ class GitObjects(Protocol):
         (a ref where a folder must be, or a symbolic ref), `store-unwritable` (read-only, full disk).
         """
 
+    def object_kind(self, oid: str) -> ObjectKind | None:
+        """Return what kind of object a full id names, or None where the repository lacks it; fetches nothing."""
+
     def read_blob(self, blob: BlobId) -> bytes | None:
         """Return a blob's content, or None where the repository lacks it."""
 
@@ -77,7 +88,7 @@ class GitObjects(Protocol):
     def write_commit(
         self, *, tree: TreeId, parents: Sequence[CommitId], message: str, identity: Identity
     ) -> CommitId:
-        """Store a commit and return its id; no ref moves."""
+        """Store a commit, dated by the back end's clock, and return its id; no ref moves."""
 
     def read_commit(self, commit: CommitId) -> CommitInfo | None:
         """Return a commit, or None where the repository lacks it."""

@@ -169,7 +169,7 @@ def open_repository(path: Path, *, env: Mapping[str, str]) -> Repository:
         git_dir=Path(git_dir),
         common_dir=common_dir,
         worktree=worktree,
-        objects=_back_end(Path(git_dir), object_format, settings),
+        objects=_back_end(git, object_format, settings),
         object_format=object_format,
         git=git,
         boundary=_boundary(common_dir) if shallow == "true" else frozenset(),
@@ -177,28 +177,31 @@ def open_repository(path: Path, *, env: Mapping[str, str]) -> Repository:
     )
 
 
-def _back_end(git_dir: Path, object_format: str, settings: Config) -> GitObjects:
+def _back_end(git: Git, object_format: str, settings: Config) -> GitObjects:
     """Return the back end that can read this repository; the one place where it is chosen.
 
     libgit2 1.9 opens neither sha256 nor reftable repositories, and never fetches the objects that a partial clone
-    left at its remote: they would look as if they were missing.
+    left at its remote: they would look as if they were missing. What else it refuses, git may still read.
     """
+    from gitledger.store.gitplumbing import PlumbingObjects
+
     promisors = (
         key for key, values in settings.items() if key.startswith("remote.") and key.endswith(".promisor")
     )
-    reasons = {
-        "its object format is sha256": object_format != "sha1",
-        "its refs are kept as reftable": settings.get("extensions.refstorage", ("files",))[-1] != "files",
-        "it is a partial clone": "extensions.partialclone" in settings or any(promisors),
-    }
-    for reason, holds in reasons.items():
-        if holds:
-            raise UsageError(
-                "repository-unsupported", f"{git_dir} can't be used: {reason}", "use a full sha1 clone"
-            )
+    needs_git = (
+        object_format != "sha1"
+        or settings.get("extensions.refstorage", ("files",))[-1] != "files"
+        or "extensions.partialclone" in settings
+        or any(promisors)
+    )
+    if needs_git or git.git_dir is None:
+        return PlumbingObjects(git)
     from gitledger.store.libgit import LibgitObjects
 
-    return LibgitObjects(git_dir)
+    try:
+        return LibgitObjects(git.git_dir)
+    except UsageError:
+        return PlumbingObjects(git)
 
 
 def _not_found(path: Path, reason: str) -> UsageError:

@@ -10,13 +10,15 @@ import pytest
 
 from gitledger.records.ids import BlobId, CommitId, TreeId
 from gitledger.records.tree import MODE_FILE, MODE_FOLDER, TreeEntry
+from gitledger.store.git import Git
+from gitledger.store.gitplumbing import PlumbingObjects
 from gitledger.store.ledger import Ledger, Retry
 from gitledger.store.libgit import LibgitObjects, set_switches
 from gitledger.store.objects import GitObjects, Identity
 
-# A second back end adds one line here.
-BACK_ENDS: Mapping[str, Callable[[Path], GitObjects]] = {
-    "libgit": LibgitObjects,
+BACK_ENDS: Mapping[str, Callable[[Path, dict[str, str]], GitObjects]] = {
+    "libgit": lambda git_dir, _: LibgitObjects(git_dir),
+    "plumbing": lambda git_dir, env: PlumbingObjects(Git(git_dir, env, git_dir=git_dir)),
 }
 
 ALICE = Identity(name="Alice", email="alice@example.org")
@@ -30,9 +32,16 @@ def no_fsync() -> None:
 
 
 @pytest.fixture(params=sorted(BACK_ENDS))
-def open_objects(request) -> Callable[[Path], GitObjects]:
+def back_end(request) -> str:
+    """The name of the back end under test."""
+    return request.param
+
+
+@pytest.fixture
+def open_objects(back_end, hermetic_env) -> Callable[[Path], GitObjects]:
     """Open the objects of a git folder with the back end under test."""
-    return BACK_ENDS[request.param]
+    env = hermetic_env | {"GIT_TEST_FSYNC": "0"}
+    return lambda git_dir: BACK_ENDS[back_end](git_dir, env)
 
 
 @pytest.fixture

@@ -82,25 +82,6 @@ def test_outside_of_a_repository(tmp_path, hermetic_env):
     assert refused(tmp_path / "absent", hermetic_env).code == "not-a-folder"
 
 
-def test_s24_sha256_and_reftable_are_refused_in_one_line(make_repo):
-    sha256 = make_repo("sha256", "--object-format=sha256")
-    error = refused(sha256.path, sha256.env)
-    assert (error.code, "sha256" in error.message) == ("repository-unsupported", True)
-    reftable = make_repo("reftable")
-    reftable.git("config", "core.repositoryFormatVersion", "1")
-    reftable.git("config", "extensions.refStorage", "reftable")
-    assert refused(reftable.path, reftable.env).code == "repository-unsupported"
-
-
-def test_s23_a_partial_clone_is_refused_rather_than_read_as_if_objects_were_missing(git_repo, make_repo):
-    git_repo.commit({"a": "1"})
-    clone = make_repo("clone")
-    git_repo.git("config", "uploadpack.allowFilter", "true")
-    clone.git("clone", "-q", "--filter=blob:none", f"file://{git_repo.path}", "inside")
-    error = refused(clone.path / "inside", clone.env)
-    assert (error.code, "partial clone" in error.message) == ("repository-unsupported", True)
-
-
 def test_a_repository_of_another_user_is_refused_with_the_remedy(git_repo):
     import os
 
