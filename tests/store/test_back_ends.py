@@ -184,8 +184,10 @@ def test_a_promised_object_that_nobody_can_give_is_an_error_and_not_absent(parti
         repository.file_at(partial.commits[0], "d/b")
     assert caught.value.code == "object-unavailable"
     assert repository.commit(partial.commits[0]).summary == "change"
+    promised = BlobId(partial.repo.git("rev-parse", f"{partial.commits[0]}:d/b"))
     with pytest.raises(StoreError):
-        repository.objects.blob_size(BlobId("1" * 40))
+        repository.objects.blob_size(promised)
+    assert repository.objects.blob_size(BlobId("1" * 40)) is None
 
 
 # --- the processes behind it -----------------------------------------------------------------------------------
