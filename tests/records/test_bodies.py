@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import struct
+import tracemalloc
 import zlib
 
 import msgpack
@@ -260,6 +261,17 @@ BOMB = b"\x01" + zlib.compress(bytes(MAX_BODY_UNPACKED_BYTES + 1), 9)
 def test_a_decompression_bomb_is_refused(refused):
     assert len(BOMB) < 1 << 20
     assert refused(unpack, BOMB).code == "body-too-large"
+
+
+def test_a_decompression_bomb_is_not_even_unpacked(refused, monkeypatch):
+    monkeypatch.setattr(bodies, "MAX_BODY_UNPACKED_BYTES", 1000)
+    bomb = body_of(bytes(32 << 20))
+    tracemalloc.start()
+    try:
+        refused(unpack, bomb)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_the_limits_hold_for_reading(refused):

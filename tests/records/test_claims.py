@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -245,6 +246,13 @@ def test_what_no_reader_accepts_is_not_written(refused):
     fault = refused(readable, raw, ShardReceipt.decode)
     assert fault.code == "record-unreadable"
     assert "$.predicate.record_version: missing" in fault.message
+
+
+def test_every_kind_of_record_is_checked_before_it_is_written(claim, refused):
+    unwritable = replace(claim.value, repository="x" * (MAX_TEXT_BYTES + 1))
+    fault = refused(unwritable.encode)
+    assert fault.code == "record-unreadable"
+    assert "$.predicate.repository: " in fault.message
 
 
 def test_the_predicate_types_are_these():

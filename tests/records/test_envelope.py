@@ -50,6 +50,7 @@ def test_a_line_is_read_back(envelope):
 def test_a_record_id_is_the_hash_of_its_payload():
     envelope = Envelope(payload=b"{}", signature=None)
     assert envelope.id == record_id(b"{}") == "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
+    assert record_id(b"{}\n") != record_id(b"{}")
 
 
 def test_t05_a_line_with_any_byte_changed_is_refused_or_is_another_envelope(signed_line):
@@ -157,3 +158,5 @@ def test_the_limits_hold_for_writing_and_reading(refused):
     assert refused(decode_line, line).message.startswith(f"$.signatures[0].sig: {MAX_SIGNATURE_BYTES + 1} bytes")
 
     assert f"more than the limit of {MAX_LINE_BYTES}" in refused(decode_line, b" " * (MAX_LINE_BYTES + 1)).message
+    line = template.replace(b'"payload":""', b'"payload":"%s"' % base64.b64encode(b"x" * MAX_LINE_BYTES))
+    assert refused(decode_line, line).message == f"$: {len(line)} bytes, more than the limit of {MAX_LINE_BYTES}"
