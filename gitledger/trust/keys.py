@@ -1,8 +1,10 @@
 """Public keys and their signatures, verified in process (RFC 4253, 5656, 8332, 8709; PROTOCOL.u2f).
 
 Ed25519, ECDSA on the three NIST curves, RSA of 2048 bits and more, and both FIDO kinds. DSA, SHA-1 and shorter RSA
-keys are refused as `weak-key`. `cryptography` is imported where a key is first loaded: 34 ms that no command
-without signatures should pay.
+keys are refused as `weak-key`; so are, as malformed, the `webauthn-` signatures that OpenSSH also takes from
+browsers, since no tool that signs records makes them.
+
+`cryptography` is imported where a key is first loaded: 34 ms that no command without signatures should pay.
 """
 
 from __future__ import annotations

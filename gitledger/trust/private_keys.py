@@ -123,7 +123,9 @@ def _load(data: bytes, where: str, secret: bytes | None) -> Any:
         return None
     except UnsupportedAlgorithm as error:
         raise TrustError("key-refused", f"{where}: {error}", _USE_ED25519) from error
-    except ValueError as error:
+    except (
+        Exception
+    ) as error:  # on damaged files the parser fails with NotImplementedError, AssertionError and more
         if secret is not None or _says_locked(data):
             return None
         raise TrustError(

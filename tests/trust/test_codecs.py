@@ -130,6 +130,15 @@ def test_weak_and_broken_keys_are_refused(name):
     assert caught.value.code == code
 
 
+def test_a_key_has_one_spelling_so_a_compressed_point_is_refused(signers_by_kind):
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    public = signers_by_kind["ecdsa256"]._private._material.public_key()
+    point = public.public_bytes(Encoding.X962, PublicFormat.CompressedPoint)
+    with pytest.raises(DecodeError, match="uncompressed"):
+        decode_key(_blob("ecdsa-sha2-nistp256", "nistp256", point))
+
+
 def test_sha1_signatures_are_refused(signers_by_kind):
     key = signers_by_kind["rsa"].key
     for algorithm in ("ssh-rsa", "rsa-sha2-256"):

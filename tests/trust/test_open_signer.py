@@ -5,6 +5,7 @@ Real `ssh-keygen`, `ssh-add` and `ssh-agent`; the security key alone is software
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import socket
 import subprocess
@@ -274,7 +275,13 @@ def test_t07_a_file_that_is_no_key_or_is_not_there_is_named(ssh):
     ]
     texts.append("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n")
     texts.append("-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n-----END OPENSSH PRIVATE KEY-----\n")
+    unsupported = b"openssh-key-v1\0" + put_string("none") * 2 + put_string(b"") + put_uint32(1)
+    compressed = put_string("ecdsa-sha2-nistp256") + put_string("nistp256") + put_string(b"\2" + b"\1" * 32)
+    body = base64.b64encode(unsupported + put_string(compressed) + put_string(b"\0" * 64)).decode()
+    texts.append(f"-----BEGIN OPENSSH PRIVATE KEY-----\n{body}\n-----END OPENSSH PRIVATE KEY-----\n")
     for text in texts:
+        handed_over = KeyChoice(origin="GITLEDGER_SIGNING_KEY", private_text=text)
+        assert refused(handed_over, ssh.env).code in ("key-unreadable", "key-refused")
         wrong.write_text(text)
         wrong.chmod(0o600)
         assert refused(at(wrong), ssh.env).code in ("key-unreadable", "key-refused")

@@ -139,6 +139,18 @@ def test_a_broken_signer_writes_nothing(make_payload, signers_by_kind):
     assert caught.value.code == "signing-failed"
 
 
+def test_an_agent_that_signs_with_another_key_than_asked_for_is_found_out(make_payload, signers_by_kind):
+    good, other = signers_by_kind["ed25519"], signers_by_kind["ecdsa256"]
+
+    class Confused:
+        key, fingerprint, algorithm, backend = good.key, good.fingerprint, good.algorithm, "agent"
+        sign = other.sign
+
+    with pytest.raises(TrustError, match="another key") as caught:
+        sign_payload(make_payload(good), Confused())
+    assert caught.value.code == "signing-failed"
+
+
 def test_every_reason_is_on_the_closed_list():
     assert len(REASONS) == 7
 
