@@ -7,7 +7,7 @@ from datetime import datetime
 
 from gitledger.records.environment import Environment
 from gitledger.records.merged import CarriedClaim, MergedReceipt, MergedShard
-from gitledger.records.outcomes import Counts, worst
+from gitledger.records.outcomes import Counts, Outcome
 from gitledger.records.receipt import RepoClaim
 from gitledger.records.statement import SignerClaim
 from gitledger.verdict.field import Candidate
@@ -38,7 +38,7 @@ def merge_union(
     return MergedReceipt(
         repository=situation.config.repository,
         shards=shards,
-        outcome=worst(shard.outcome for shard in shards),
+        outcome=Outcome.PASSED if all(shard.outcome is Outcome.PASSED for shard in shards) else Outcome.FAILED,
         counts=sum((shard.counts for shard in shards), Counts()),
         started_at=min(shard.started_at for shard in shards),
         ended_at=max(shard.ended_at for shard in shards),

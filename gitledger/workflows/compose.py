@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from gitledger import __version__
 from gitledger.machine.environment import environment_facts
-from gitledger.machine.redact import redact_argv, redact_url
-from gitledger.records.bodies import BodyRef, encode_log, encode_tests
+from gitledger.machine.redact import redact_argv, redact_url, secret_values
+from gitledger.records.bodies import BodyRef, TestResult, encode_log, encode_tests
 from gitledger.records.ids import CommitId, ShardKey
 from gitledger.records.outcomes import Outcome
 from gitledger.records.receipt import (
@@ -27,6 +30,10 @@ from gitledger.workflows.session import Session
 __all__ = ["compose"]
 
 MAX_LISTED_PATHS = 20
+MAX_WORD = 1_000
+"""Characters of one word of the recorded command line."""
+MAX_WORDS = 500
+"""Words of the recorded command line."""
 
 
 def compose(
@@ -34,7 +41,7 @@ def compose(
 ) -> tuple[ShardReceipt, list[bytes]]:
     """Return the receipt of a run and its bodies. The recorder's own reasons only ever take green away."""
     result = run.result
-    bodies = {"tests": encode_tests(result.results)}
+    bodies = {"tests": encode_tests([_in_microseconds(item) for item in result.results])}
     if run.log_text:
         bodies["log"] = encode_log(run.log_text)
     form = session.repo.object_format
@@ -57,7 +64,7 @@ def compose(
         ),
         manifest=_manifest(request, before),
         repo=_repo(session, request, before),
-        session=_session(request, run),
+        session=_session(session, request, run),
         environment=environment_facts(
             env=session.environ,
             python=result.tools.python,
@@ -70,6 +77,11 @@ def compose(
         bodies={name: BodyRef.of(blob, object_format=form) for name, blob in bodies.items()},
     )
     return receipt, list(bodies.values())
+
+
+def _in_microseconds(result: TestResult) -> TestResult:
+    """Return the result with its duration in whole microseconds; what lies below is noise, a tenth of a body."""
+    return replace(result, duration_ns=result.duration_ns // 1000 * 1000)
 
 
 def _manifest(request: RecordRequest, before: Before) -> ManifestClaim:
@@ -101,12 +113,12 @@ def _repo(session: Session, request: RecordRequest, before: Before) -> RepoClaim
     )
 
 
-def _session(request: RecordRequest, run: Executed) -> SessionClaim:
+def _session(session: Session, request: RecordRequest, run: Executed) -> SessionClaim:
     ended = run.ended
     return SessionClaim(
         started_at=run.started_at,
         ended_at=max(run.started_at, run.ended_at),
-        argv=tuple(redact_argv(run.argv)),
+        argv=_bounded(redact_argv(run.argv, secret_values(session.environ))),
         exit_status=ended.status if ended else None,
         signal=ended.signal if ended else None,
         mode=request.mode,
@@ -114,6 +126,13 @@ def _session(request: RecordRequest, run: Executed) -> SessionClaim:
         finished=run.result.finished,
         witnessed=ended is not None,
     )
+
+
+def _bounded(argv: Sequence[str]) -> tuple[str, ...]:
+    """Return an argument vector within what a receipt may hold, with a word that says what was left out."""
+    words = [word if len(word) <= MAX_WORD else f"{word[:MAX_WORD]}… ({len(word)} characters)" for word in argv]
+    more = len(words) - MAX_WORDS
+    return tuple([*words[:MAX_WORDS], f"… ({more} more words)"] if more > 0 else words)
 
 
 def _earlier_attempts(session: Session, commit: CommitId, key: ShardKey) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gitledger.errors import ConfigError, DecodeError, ManifestError
 from gitledger.machine.child import ChildExit, run_child
-from gitledger.machine.redact import excerpt
+from gitledger.machine.redact import excerpt, secret_values
 from gitledger.manifest.resolve import resolve
 from gitledger.store.extras import ExtraFiles
 from gitledger.store.facts import CommitFacts
@@ -97,7 +97,7 @@ def _in_folder(
         result=result,
         argv=argv,
         reasons=tuple(_reasons(session, request, argv, before)),
-        log_text=excerpt(log, LOG_EXCERPT_BYTES),
+        log_text=excerpt(log, LOG_EXCERPT_BYTES, secret_values(session.environ)),
     )
 
 
