@@ -225,6 +225,10 @@ class _Recorder:
         self._before = list(items)
         yield
 
+    def cut_from(self, items: list[pytest.Item]) -> None:
+        """Take `items` for the full collection: what follows is the cut of a split (see `companion.py`)."""
+        self._before = list(items)
+
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         items = session.items
@@ -347,6 +351,10 @@ class _Worker:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Generator[None, None, None]:
         self._before = list(items)
         yield
+
+    def cut_from(self, items: list[pytest.Item]) -> None:
+        """Take `items` for the full collection: what follows is the cut of a split (see `companion.py`)."""
+        self._before = list(items)
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
