@@ -46,11 +46,16 @@ class Keyring(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """Whether a signature counts; `principal` is whose it is, `reason` a word where it does not count."""
+    """Whether a signature counts; `principal` is whose it is, `reason` a word where it does not count.
+
+    `withdrawn`: it counts only through merged receipts that were revoked since. Such a failure stands; such a
+    green is chosen as ever and then fails, so that revoking can't make room for another.
+    """
 
     accepted: bool
     principal: str | None = None
     reason: str = ""
+    withdrawn: bool = False
 
 
 def allowed_principals(policy: PolicyConfig, signers: Signers) -> frozenset[str]:
@@ -74,9 +79,8 @@ def allowed_principals(policy: PolicyConfig, signers: Signers) -> frozenset[str]
 class Signatories:
     """Policy's view of keys at one moment, `now`.
 
-    `vouched` maps records to the keys of mergers that name them. `vouched_against` also counts revoked merged
-    receipts: revoking one must not make a failure vanish that it vouched for. `forges` hold the published keys of
-    users, by `FORGE:USER`.
+    `vouched` maps records to the keys of mergers that name them, `still_vouched` by merged receipts alone that
+    nobody revoked. `forges` hold the published keys of users, by `FORGE:USER`.
     """
 
     policy: PolicyConfig
@@ -84,11 +88,11 @@ class Signatories:
     principals: frozenset[str]
     now: datetime
     vouched: Vouchers = field(default_factory=dict)
-    vouched_against: Vouchers = field(default_factory=dict)
+    still_vouched: Vouchers = field(default_factory=dict)
     forges: Mapping[str, Keyring] = field(default_factory=dict)
 
-    def judge(self, opened: Opened, at: datetime, *, against: bool = False) -> Acceptance:
-        """Return whether the signature counts for a record that ended at `at`; `against`: it is no green one."""
+    def judge(self, opened: Opened, at: datetime) -> Acceptance:
+        """Return whether the signature counts for a record that ended at `at`."""
         if not isinstance(opened, Verified):
             allowed = self.policy.accepts_unsigned
             return Acceptance(allowed, None, "" if allowed else "unsigned")
@@ -105,16 +109,16 @@ class Signatories:
         principal = min(then, key=_patterns_last)
         if now:
             return Acceptance(True, principal)
-        vouched = self.vouched_against if against else self.vouched
-        others = vouched.get(opened.envelope.id, frozenset()) - {opened.key.fingerprint}
-        return Acceptance(bool(others), principal, "" if others else "key-expired")
+        if not self._others(self.vouched, opened.envelope.id, opened.key):
+            return Acceptance(False, principal, "key-expired")
+        still = self._others(self.still_vouched, opened.envelope.id, opened.key)
+        return Acceptance(True, principal, withdrawn=not still)
 
     def trusts(self, item: Undecodable) -> bool:
         """Tell whether an unreadable record was signed by a key that counts now, or was vouched for."""
         if item.key is None or self._key_fault(item.key):
             return False
-        others = self.vouched_against.get(item.id, frozenset()) - {item.key.fingerprint}
-        return bool(others or self._names(item.key, self.now, ""))
+        return bool(self._others(self.vouched, item.id, item.key) or self._names(item.key, self.now, ""))
 
     def is_revoker(self, opened: Opened, at: datetime) -> bool:
         """Tell whether one of policy's revokers signed, valid at `at` or now.
@@ -125,6 +129,10 @@ class Signatories:
             return False
         key, revokers = opened.key, self.policy.revokers
         return any(self._bears(key, name, at) or self._bears(key, name, self.now) for name in revokers)
+
+    @staticmethod
+    def _others(vouched: Vouchers, record: RecordId, key: PublicKey) -> frozenset[KeyFingerprint]:
+        return vouched.get(record, frozenset()) - {key.fingerprint}
 
     def _key_fault(self, key: PublicKey) -> str:
         if self.signers.is_revoked(key):
@@ -184,6 +192,6 @@ def signatories(
     revoked = revoked_records(piles, bare.is_revoker)
     return replace(
         bare,
-        vouched=vouchers(bare, [held for held in merged if held.id not in revoked]),
-        vouched_against=vouchers(bare, merged),
+        vouched=vouchers(bare, merged),
+        still_vouched=vouchers(bare, [held for held in merged if held.id not in revoked]),
     )

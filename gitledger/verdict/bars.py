@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from gitledger.records.ids import RecordId
 from gitledger.verdict.acceptance import CLOCK_TOLERANCE
 from gitledger.verdict.evidence import Held
 from gitledger.verdict.situation import Situation
@@ -24,22 +23,21 @@ class Bar:
     detail: str
 
 
-def find_bars(
-    held: Held, situation: Situation, *, carried: bool, committed_at: datetime, revoked: frozenset[RecordId]
-) -> tuple[Bar, ...]:
-    """Return every reason that bars `held` from being green; the outcome itself is not looked at."""
+def find_bars(held: Held, situation: Situation, *, carried: bool, committed_at: datetime) -> tuple[Bar, ...]:
+    """Return every reason that bars `held` from being green; the outcome itself is not looked at.
+
+    Revocation is none: it is asked of what was chosen (`withdraw`), so that it can make room for nothing else.
+    """
     return (
-        *_own_bars(held, situation, carried=carried, revoked=revoked),
+        *_own_bars(held, situation, carried=carried),
         *_time_bars(held, situation, carried=carried, committed_at=committed_at),
         *_mode_bars(held, situation),
         *_policy_bars(held, situation),
     )
 
 
-def _own_bars(held: Held, situation: Situation, *, carried: bool, revoked: frozenset[RecordId]) -> Iterator[Bar]:
+def _own_bars(held: Held, situation: Situation, *, carried: bool) -> Iterator[Bar]:
     receipt, policy = held.receipt, situation.config.policy
-    if held.id in revoked:
-        yield Bar("revoked", "the record was revoked")
     if "other-command" in receipt.reasons:
         yield Bar("other-command", "another command ran than the declared one")
     if not receipt.session.witnessed and (carried or not policy.allow_unwitnessed):

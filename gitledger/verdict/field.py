@@ -86,7 +86,7 @@ def is_beaten(green: Candidate, reds: Iterable[Candidate]) -> bool:
     )
 
 
-def read_field(shard: TargetShard, situation: Situation, revoked: frozenset[RecordId]) -> Field:
+def read_field(shard: TargetShard, situation: Situation) -> Field:
     """Return every receipt of `shard` in the evidence, judged one by one."""
     near: dict[_Identity, Candidate] = {}
     beyond: dict[_Identity, Candidate] = {}
@@ -97,9 +97,9 @@ def read_field(shard: TargetShard, situation: Situation, revoked: frozenset[Reco
             if held.receipt.key != shard.key:
                 continue
             identity = (held.id, held.key)
-            acceptance = situation.signatories.judge(held.opened, held.ended_at, against=not held.is_green)
+            acceptance = situation.signatories.judge(held.opened, held.ended_at)
             if acceptance.accepted:
-                candidate = _candidate(held, station, shard, situation, revoked, acceptance)
+                candidate = _candidate(held, station, shard, situation, acceptance)
                 (near if reached else beyond).setdefault(identity, candidate)
             elif reached:
                 untrusted.setdefault(identity, (held, acceptance.reason))
@@ -138,14 +138,12 @@ def _candidate(
     station: Station,
     shard: TargetShard,
     situation: Situation,
-    revoked: frozenset[RecordId],
     acceptance: Acceptance,
 ) -> Candidate:
     same_tree = station.tree == situation.tree and situation.config.carry.from_ == "same-manifest"
     same_definition = held.receipt.shard.definition_digest == shard.definition
     bars, carry_bars = (
-        find_bars(held, situation, carried=carried, committed_at=station.committed_at, revoked=revoked)
-        for carried in (False, True)
+        find_bars(held, situation, carried=carried, committed_at=station.committed_at) for carried in (False, True)
     )
     return Candidate(
         held=held,

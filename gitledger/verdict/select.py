@@ -6,14 +6,17 @@ thing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from gitledger.records.bodies import TestResult
+from gitledger.records.ids import RecordId
 from gitledger.records.outcomes import Outcome
+from gitledger.verdict.evidence import HeldMerged
 from gitledger.verdict.field import Candidate, Field, is_beaten, newest_first
 from gitledger.verdict.situation import Situation, TargetShard
 
-__all__ = ["REASONS", "Choice", "carry_candidates", "choose_fresh", "extra_agrees", "red_reason"]
+__all__ = ["REASONS", "Choice", "carry_candidates", "choose_fresh", "extra_agrees", "red_reason", "withdraw"]
 
 REASONS = frozenset(
     {
@@ -120,7 +123,7 @@ def carry_candidates(field: Field, situation: Situation) -> list[Candidate]:
         and item.held.is_green
         and not item.carry_bars
         and not is_beaten(item, reds)
-        and extra_agrees(item, shard, situation)
+        and extra_agrees(item, shard, situation.snapshots)
     ]
 
 
@@ -128,7 +131,7 @@ def _same_extra(item: Candidate, shard: TargetShard) -> bool:
     return shard.extra_now is None or set(shard.extra_now) == set(item.held.receipt.manifest.extra)
 
 
-def extra_agrees(item: Candidate, shard: TargetShard, situation: Situation) -> bool:
+def extra_agrees(item: Candidate, shard: TargetShard, snapshots: Iterable[HeldMerged]) -> bool:
     """Tell whether a carried receipt's extra inputs are the present ones.
 
     A clone that lacks them takes the word of a trusted merged receipt of the target that carried the very record.
@@ -139,6 +142,28 @@ def extra_agrees(item: Candidate, shard: TargetShard, situation: Situation) -> b
         return _same_extra(item, shard)
     return any(
         entry.record == item.held.id and entry.carried is not None
-        for merged in situation.trusted_snapshots
+        for merged in snapshots
         for entry in merged.receipt.shards
     )
+
+
+def withdraw(choice: Choice, situation: Situation, revoked: frozenset[RecordId]) -> Choice:
+    """Return the choice, stale where the green that stands, or what it leans on, was revoked.
+
+    The choice itself is made as if nothing had been revoked: a revocation only ever turns green into red, and
+    never makes room for a receipt that would agree better with the rest. A failure stands, revoked or not.
+    """
+    result = choice.result
+    if result is None or not result.held.is_green:
+        return choice
+    if result.held.id in revoked:
+        reason, detail = "revoked", f"record {result.held.id[:12]} was revoked"
+    elif result.acceptance.withdrawn:
+        reason, detail = "revoked", "every merged receipt that vouched for its retired key was revoked"
+    elif choice.verdict == "carryable" and not extra_agrees(
+        result, choice.shard, (held for held in situation.snapshots if held.id not in revoked)
+    ):
+        reason, detail = "extra-unavailable", "the merged receipt that carried it was revoked"
+    else:
+        return choice
+    return replace(choice, verdict="stale", reason=reason, detail=detail, result=None, results=(), about=result)

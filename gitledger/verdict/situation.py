@@ -107,7 +107,10 @@ class Situation:
 
     @property
     def snapshots(self) -> list[HeldMerged]:
-        """The merged receipts of the target whose signers count and that are of the past, the newest first."""
+        """The merged receipts of the target whose signers count and that are of the past, the newest first.
+
+        Revoked ones are among them: they fail whoever leans on them, and make room for no other.
+        """
         found = {
             (held.id, held.key): held
             for held in self.here.merged
@@ -115,9 +118,3 @@ class Situation:
             and self.signatories.judge(held.opened, held.receipt.merged_at).accepted
         }
         return sorted(found.values(), key=lambda held: (held.receipt.merged_at, held.id), reverse=True)
-
-    @property
-    def trusted_snapshots(self) -> list[HeldMerged]:
-        """The snapshots that nobody revoked: those whose word counts."""
-        revoked = self.revoked
-        return [held for held in self.snapshots if held.id not in revoked]

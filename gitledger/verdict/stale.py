@@ -84,7 +84,7 @@ def _why_not_matching(stale: Choice, nearest: Candidate, field: Field, situation
         return replace(stale, reason="carry-forbidden", detail=detail)
     if shard.has_extra and shard.extra_now is None:
         return replace(stale, reason="extra-unavailable")
-    if not extra_agrees(nearest, shard, situation):
+    if not extra_agrees(nearest, shard, situation.snapshots):
         return replace(stale, reason="inputs-changed", changed_paths=_extra_changes(nearest, field))
     return replace(stale, reason="malformed", detail="its results can't be believed")
 

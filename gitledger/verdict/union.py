@@ -11,7 +11,7 @@ from gitledger.verdict.faults import find_faults
 from gitledger.verdict.field import Field, read_field
 from gitledger.verdict.finding import Finding, note
 from gitledger.verdict.results import ResultFault, load_results
-from gitledger.verdict.select import Choice, choose_fresh
+from gitledger.verdict.select import Choice, choose_fresh, withdraw
 from gitledger.verdict.situation import Situation
 
 __all__ = ["Union", "form_union"]
@@ -39,9 +39,10 @@ class Union:
 
 def form_union(situation: Situation) -> Union:
     """Return the union for the situation's commit, with every fault and not only the first."""
+    fields = tuple(read_field(shard, situation) for shard in situation.shards)
+    chosen = carry(fields, [_with_results(choose_fresh(field), situation) for field in fields], situation)
     revoked = situation.revoked
-    fields = tuple(read_field(shard, situation, revoked) for shard in situation.shards)
-    choices = carry(fields, [_with_results(choose_fresh(field), situation) for field in fields], situation)
+    choices = tuple(withdraw(choice, situation, revoked) for choice in chosen)
     return Union(
         choices=choices,
         fields=fields,

@@ -218,7 +218,7 @@ def test_a_revoked_voucher_vouches_for_no_green_and_still_for_a_failure(world):
     green = world.merged(world.record(started=10), key="bob", at=20)
     assert world.stands() == ("fresh", "recorded")
     world.revoke(green, key="bob")
-    assert world.stands() == ("stale", "untrusted")
+    assert world.stands() == ("stale", "revoked")
     failure = world.record(started=30, outcome="failed")
     world.revoke(world.merged(failure, key="bob", at=40), key="bob")
     world.record(started=12, key="bob")

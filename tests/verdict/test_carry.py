@@ -215,6 +215,15 @@ def test_s15_an_amended_message_is_recognised_by_its_tree_under_same_manifest_al
     assert "beyond-ancestry" in world.codes(blocking=False)
 
 
+def test_s15_the_same_tree_on_an_ancestor_is_carried_and_not_fresh_unless_same_manifest_says_so(world):
+    world.commit("parent", distance=1, tree="head")
+    world.record(on="parent")
+    world.carry = False
+    assert world.stands() == ("stale", "carry-forbidden")
+    world.carry_from = "same-manifest"
+    assert world.stands() == ("fresh", "recorded")
+
+
 def test_s15_an_amended_content_never_counts_as_fresh(world):
     world.commit("amended", distance=None, inputs="others")
     world.record(on="amended")

@@ -112,7 +112,7 @@ def test_a_dirty_failing_test_displaces_only_where_dirty_runs_count(world):
 def test_no_other_bar_weakens_a_failure(world, policy):
     """Bars that say "this is no good pass" must not say "so it never failed"."""
     world.record(started=0)
-    red = world.record(outcome="failed", started=10, outside=None)
+    red = world.record(outcome="incomplete", started=10, outside=None)
     world.policy = policy
     assert world.standing() == red
 
@@ -166,9 +166,10 @@ def test_results_of_other_tests_than_the_selected_make_it_malformed(world):
     assert world.stands() == ("stale", "malformed")
 
 
-def test_a_body_that_is_not_the_one_named_makes_it_malformed(world):
-    record = world.record()
-    other = world.receipt(tests={"x": "passed", "y": "passed"})
+def test_a_body_that_is_not_the_one_named_makes_it_malformed(world, failing_check):
+    """Even one of the same tests and outcomes: here, one without the comparison that failed."""
+    record = world.record(checks=(failing_check,))
+    other = world.receipt()
     mine = world.receipts[record].bodies["tests"]
     world.bodies[mine.oid] = world.bodies[other.bodies["tests"].oid]
     assert world.stands() == ("stale", "malformed")

@@ -102,3 +102,45 @@ def test_a_merged_receipt_that_names_a_revoked_input_fails(world):
     world.merge()
     world.revoke(record, key="bob")
     assert world.codes() >= {"snapshot-outdated", "revoked"}
+
+
+# What is revoked makes room for nothing: every case here was red before, and must stay so
+
+
+def test_revoking_the_newest_attempt_brings_no_older_one_back(world):
+    world.record(started=0)
+    world.revoke(world.record(started=10))
+    assert world.stands() == ("stale", "revoked")
+    world.record(started=20)
+    assert world.stands() == ("fresh", "recorded")
+
+
+def test_revoking_the_attempt_that_disagrees_lets_no_other_agree(world):
+    world.declare("l2")
+    world.record("l2", started=0)
+    world.record("l1", started=2)
+    odd = world.record("l1", started=4, mode="ci")
+    assert world.codes() == {"inputs-disagree"}
+    world.revoke(odd)
+    assert world.codes() == {"revoked"}
+
+
+def test_revoking_the_receipt_that_settles_the_environment_lets_no_other_settle_it(world):
+    world.declare("l2")
+    world.record("l1", on="grandparent", started=0)
+    world.record("l2", on="grandparent", started=2)
+    leader = world.record("l1", on="parent", started=4, environment={"python": "3.13.0"})
+    assert world.codes() == {"environment-changed"}
+    world.revoke(leader, on="parent")
+    assert world.codes() == {"revoked", "environment-changed"}
+
+
+def test_revoking_a_voucher_brings_no_other_receipt_back(world):
+    world.allowed["alice"] = 'valid-before="20260614130000Z"'
+    world.declare("l2")
+    world.record("l2", key="bob", started=0)
+    world.record("l1", key="bob", started=2)
+    voucher = world.merged(world.record("l1", key="alice", started=4, mode="ci"), key="bob")
+    assert world.codes() == {"inputs-disagree"}
+    world.revoke(voucher, key="bob")
+    assert world.codes() == {"revoked"}
