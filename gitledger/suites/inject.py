@@ -10,6 +10,8 @@ __all__ = ["INJECTED_MODULE", "WITHHELD", "child_environment"]
 
 INJECTED_MODULE = "_gitledger_journal"
 """The name under which a child loads its copy of the plugin; no distribution's module has it."""
+COMPARE_MODULE = "_gitledger_compare"
+"""The name of the copy of `compare.py` beside it."""
 
 WITHHELD = ("GITLEDGER_SIGNING_KEY", "SSH_ASKPASS", "SSH_ASKPASS_REQUIRE", "GIT_ASKPASS")
 """Variables that hold a key or ask for one. The agent's socket is withheld too, unless asked for."""
@@ -25,8 +27,8 @@ def child_environment(
     plugins don't load by themselves (`PYTEST_DISABLE_PLUGIN_AUTOLOAD`), and takes itself out of the environment
     that tests see. Key variables are withheld, the agent's socket unless `pass_agent`. Raises `OSError`.
     """
-    source = Path(__file__).with_name("plugin.py").read_bytes()
-    (folder / f"{INJECTED_MODULE}.py").write_bytes(source)
+    for name, source in ((INJECTED_MODULE, "plugin.py"), (COMPARE_MODULE, "compare.py")):
+        (folder / f"{name}.py").write_bytes(Path(__file__).with_name(source).read_bytes())
     env = without_keys(base, pass_agent=pass_agent)
     env["GITLEDGER_JOURNAL"] = str(journal)
     env["GITLEDGER_NONCE"] = nonce

@@ -13,6 +13,7 @@ One line is one event, an array whose first item names it:
     ["down", NAME]                   xdist: this worker died
     ["s", TEST]                      a test starts; TEST is a place in the table, or an id that is not in it
     ["r", TEST, WHEN, OUTCOME, NANOSECONDS, FLAGS]   a report; flags `x` (wasxfail), `s` (of a subtest)
+    ["c", TEST, NAME, PASSED, DETAIL]   a comparison check of the test
     ["internal-error"]               pytest's own failure
     ["again"]                        the same process started another session afterwards
     ["finish", EXIT_STATUS]          the session ended
@@ -26,10 +27,19 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, NoReturn
 
 from gitledger.errors import DecodeError
-from gitledger.records.decode import shown
+from gitledger.records.decode import byte_length, shown
 from gitledger.records.limits import MAX_NODE_ID_BYTES, MAX_TESTS, MAX_TEXT_BYTES
 
-__all__ = ["MAX_JOURNAL_BYTES", "MAX_JOURNAL_LINE_BYTES", "START", "Event", "Facts", "Journal", "read_journal"]
+__all__ = [
+    "CHECK",
+    "MAX_JOURNAL_BYTES",
+    "MAX_JOURNAL_LINE_BYTES",
+    "START",
+    "Event",
+    "Facts",
+    "Journal",
+    "read_journal",
+]
 
 MAX_JOURNAL_BYTES = 512 << 20
 """A whole journal."""
@@ -38,13 +48,16 @@ MAX_JOURNAL_LINE_BYTES = 1 << 20
 _VERSION = 1
 _MAX_COLLECTORS = 100_000
 _MAX_WORKERS = 10_000
+_MAX_CHECKS = 100_000
 
 START = "start"
 """The `when` of the event that a test started."""
+CHECK = "check"
+"""The `when` of a comparison check; `outcome` is then `passed` or `failed`."""
 
 
 class Event(NamedTuple):
-    """A start (`when` is `START`) or one report of one phase of a test; durations in nanoseconds."""
+    """A start, a check, or one report of one phase of a test; durations in nanoseconds."""
 
     node_id: str
     when: str
@@ -52,6 +65,8 @@ class Event(NamedTuple):
     duration_ns: int = 0
     wasxfail: bool = False
     subtest: bool = False
+    name: str = ""
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +154,7 @@ class _Reading:
         self.journal = Journal()
         self._nonce = nonce
         self._lines = 0
+        self._checks = 0
         self._steps: dict[str, Callable[..., None]] = {
             "journal": self._journal,
             "ids": self._ids,
@@ -151,6 +167,7 @@ class _Reading:
             "down": self._down,
             "s": self._start,
             "r": self._report,
+            "c": self._check,
             "internal-error": self._internal_error,
             "again": self._again,
             "finish": self._finish,
@@ -247,9 +264,25 @@ class _Reading:
         event = Event(
             self._test(test), _text(when), _text(outcome), _integer(duration), "x" in marks, "s" in marks
         )
-        if event.when == START:
+        if event.when in (START, CHECK):
             _malformed("a report of no phase")
         self.journal.events.append(event)
+
+    def _check(self, test: object, name: object, passed: object, detail: object) -> None:
+        self._checks += 1
+        if self._checks > _MAX_CHECKS:
+            _malformed(f"more than {_MAX_CHECKS} comparison checks")
+        if not isinstance(passed, bool):
+            _malformed(f"a check neither passed nor failed: {shown(passed)}")
+        self.journal.events.append(
+            Event(
+                self._test(test),
+                CHECK,
+                "passed" if passed else "failed",
+                name=_small_text(name),
+                detail=_small_text(detail),
+            )
+        )
 
     def _test(self, test: object) -> str:
         if type(test) is int:
@@ -279,6 +312,13 @@ def _no_number(text: str) -> NoReturn:
 def _text(value: object) -> str:
     if not isinstance(value, str) or len(value) > MAX_TEXT_BYTES:
         _malformed(f"expected a word, found {shown(value)}")
+    return value
+
+
+def _small_text(value: object) -> str:
+    """Return a text that fits a body, whatever its characters."""
+    if not isinstance(value, str) or byte_length(value) > MAX_TEXT_BYTES:
+        _malformed(f"expected a text of at most {MAX_TEXT_BYTES} bytes, found {shown(value)}")
     return value
 
 

@@ -28,6 +28,8 @@ RECORDING_VARIABLE = "GITLEDGER_RECORDING"
 JOURNAL_VERSION = 1
 CHUNK_CHARACTERS = 128 << 10
 MAX_ARGUMENT_CHARACTERS = 32 << 10
+MAX_CHECKS = 1_000
+"""Comparison checks of one test."""
 _WORKER_KEY = "gitledger"
 _NARROWING = (
     "keyword",
@@ -327,11 +329,18 @@ class _Recorder:
             elapsed,
             flags,
         )
+        if hasattr(report, "ledger_checks"):
+            self._checks(report)
         if when == "setup" and outcome == "passed":
             self._held += line  # nothing can have ended by it; it travels with the next line
         else:
             self._appender.append(self._held + line)
             self._held = ""
+
+    def _checks(self, report: Any) -> None:
+        for name, passed, detail in report.ledger_checks:
+            words = (self._ref(report.nodeid), self._quote(name), self._quote(passed), self._quote(detail))
+            self._held += '["c",' + ",".join(words) + "]\n"
 
 
 _WORDS: dict[str | None, str] = {
@@ -414,6 +423,91 @@ def _version(module: str, distribution: str = "") -> str | None:
         return metadata.version(distribution or module)
     except metadata.PackageNotFoundError:
         return None
+
+
+# -- comparison checks
+
+
+class _Checks:
+    """Lets checks travel with the reports of their tests: out of xdist workers, out of forks."""
+
+    def __init__(self) -> None:
+        self.pending: list[tuple[str, bool, str]] = []
+        self._item: Any = None
+        self._count = 0
+
+    def add(self, item: Any, name: str, passed: bool, detail: str) -> None:
+        """Keep a check for the next report of `item`; raises `ValueError` for more of them than a record takes."""
+        if item is not self._item:
+            self._item, self._count, self.pending = item, 0, []
+        self._count += 1
+        if self._count > MAX_CHECKS:
+            raise ValueError(f"more than {MAX_CHECKS} comparison checks in one test")
+        self.pending.append((name, passed, detail))
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_makereport(self, item: Any) -> Generator[None, Any, None]:
+        outcome = yield
+        if self.pending and item is self._item:
+            outcome.get_result().ledger_checks = self.pending
+            self.pending = []
+
+
+class _LedgerCheck:
+    """What the fixture `ledger_check` gives to one test."""
+
+    def __init__(self, request: Any) -> None:
+        self._item = request.node
+        manager = request.config.pluginmanager
+        checks = manager.getplugin("gitledger-checks")
+        if checks is None:
+            checks = _Checks()
+            manager.register(checks, "gitledger-checks")
+        self._checks = checks
+
+    def __call__(
+        self,
+        name: str,
+        reference: Any,
+        candidate: Any,
+        args: Any = (),
+        kwargs: Any = None,
+        compare: Any = None,
+        metadata: Any = None,
+    ) -> None:
+        """Compare, keep the outcome for the record, and fail the test where the two differ."""
+        __tracebackhide__ = True
+        compares = _sibling("compare")
+        if type(name) is not str or not name.strip():
+            raise TypeError("ledger_check needs a name for the check")
+        told = compares.cleaned(name, compares.MAX_NAME_CHARACTERS)
+        difference, cause = compares.try_check(reference, candidate, args, kwargs, compare)
+        details = [difference] if difference else []
+        if metadata:
+            details.append(", ".join(f"{key}={value}" for key, value in dict(metadata).items()))
+        detail = compares.cleaned("\n".join(details), compares.MAX_DETAIL_CHARACTERS)
+        self._checks.add(self._item, told, not difference, detail)
+        if difference:
+            raise AssertionError(f"ledger_check {told!r} failed: {difference}") from cause
+
+
+@pytest.fixture
+def ledger_check(request: Any) -> _LedgerCheck:
+    """Compare a candidate with its reference, and keep the outcome in the test's record.
+
+    `ledger_check(name, reference, candidate, args=(), kwargs=None, compare=None, metadata=None)`; callables are
+    called with `args` and `kwargs`, anything else is a value. A check that doesn't hold fails the test, and stays
+    failed in the record whatever the test makes of that.
+    """
+    return _LedgerCheck(request)
+
+
+def _sibling(name: str) -> Any:
+    """Return the module `name` beside this one, whether this is the installed copy or the injected one."""
+    from importlib import import_module
+
+    place, _, own = __name__.rpartition(".")
+    return import_module(f"{place}.{name}" if place else own.replace("journal", name))
 
 
 # -- `pytest --ledger`

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 
 from gitledger.machine.child import ChildExit
-from gitledger.records.bodies import TestResult
+from gitledger.records.bodies import Check, TestResult
 from gitledger.records.decode import shown
 from gitledger.records.ids import NodeId
 from gitledger.records.outcomes import TestOutcome
-from gitledger.suites.journal import START, Event, Facts, Journal
+from gitledger.suites.journal import CHECK, START, Event, Facts, Journal
 from gitledger.suites.result import (
     SuiteResult,
     Tools,
@@ -38,6 +38,7 @@ class _Attempt:
 
     phases: dict[str, str] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
+    checks: list[Check] = field(default_factory=list)
     wasxfail: bool = False
     is_superseded: bool = False
     duration_ns: int = 0
@@ -83,7 +84,11 @@ class _Test:
         is_second = bool(self.attempts) and event.when == "setup" and "setup" in self.attempts[-1].phases
         if not self.attempts or is_second:
             self.attempts.append(_Attempt())
-        self.attempts[-1].report(event)
+        if event.when == CHECK:
+            check = Check(name=event.name, passed=event.outcome == "passed", detail=event.detail)
+            self.attempts[-1].checks.append(check)
+        else:
+            self.attempts[-1].report(event)
 
     def ends(self) -> list[tuple[TestOutcome | None, str | None]]:
         """Return the end of every attempt that no rerun superseded."""
@@ -101,6 +106,9 @@ class _Test:
             phase=phase,
             duration_ns=self.attempts[-1].duration_ns,
             attempts=max(1, sum(bool(attempt.phases or attempt.failed) for attempt in self.attempts)),
+            checks=tuple(
+                check for attempt in self.attempts if not attempt.is_superseded for check in attempt.checks
+            ),
         )
 
 

@@ -30,6 +30,7 @@ REASONS = MappingProxyType(
         # the tests
         "test-failed": Outcome.FAILED,
         "test-error": Outcome.ERROR,
+        "check-failed": Outcome.FAILED,  # a comparison check, whatever its test made of it
         "duplicate-id": Outcome.FAILED,  # one id stands for two items
         "conflicting-ends": Outcome.FAILED,  # one id ended twice, differently
         # the collection
@@ -64,6 +65,7 @@ REASONS = MappingProxyType(
 )
 """Each reason that keeps a run from `passed`, and the outcome that it stands for (the worst one counts)."""
 _EXPLAIN_NO_STATUS = {
+    "check-failed",
     "config-outside",
     "duplicate-id",
     "last-failed",
@@ -171,10 +173,16 @@ def conclude(
 
 
 def outcome_reasons(results: Iterable[TestResult]) -> set[str]:
-    """Return the reasons that tests' own outcomes give."""
-    outcomes = {result.outcome for result in results}
-    found = {TestOutcome.FAILED: "test-failed", TestOutcome.ERROR: "test-error"}
-    return {reason for outcome, reason in found.items() if outcome in outcomes}
+    """Return the reasons that tests' own outcomes give, and comparison checks that did not hold."""
+    found = set()
+    for result in results:
+        if result.outcome is TestOutcome.FAILED:
+            found.add("test-failed")
+        elif result.outcome is TestOutcome.ERROR:
+            found.add("test-error")
+        if result.checks and not all(check.passed for check in result.checks):
+            found.add("check-failed")
+    return found
 
 
 def child_reasons(end: ChildExit, *, finished: bool) -> set[str]:
