@@ -8,14 +8,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from gitledger.config.schema import DURATIONS_PATH
 from gitledger.errors import ConfigError, DecodeError, ManifestError
 from gitledger.machine.child import ChildExit, run_child
 from gitledger.machine.redact import excerpt, secret_values
 from gitledger.manifest.resolve import resolve
 from gitledger.store.extras import ExtraFiles
 from gitledger.store.facts import CommitFacts
+from gitledger.suites.cut import read_durations
 from gitledger.suites.inject import child_environment, without_keys
 from gitledger.suites.journal import read_journal
+from gitledger.suites.part import is_the_part, of_part, with_companion
 from gitledger.suites.recorder import summarise
 from gitledger.suites.result import SuiteResult, conclude
 from gitledger.workflows.declared import is_declared_command
@@ -68,13 +71,16 @@ def _in_folder(
     root = session.repo.worktree or Path()
     results = request.definition.results
     journal, nonce = folder / "journal", secrets.token_hex(16)
+    split = request.definition.split
+    durations = session.repo.file_at(before.head, DURATIONS_PATH) if split else None
     env = without_keys(session.environ, pass_agent=request.pass_agent)
+    plugin = folder / "plugin"
     if results.kind == "pytest":
-        plugin = folder / "plugin"
         plugin.mkdir()
         env = child_environment(
             session.environ, journal=journal, nonce=nonce, folder=plugin, pass_agent=request.pass_agent
         )
+        env = with_companion(env, folder=plugin, split=split, durations=durations)
     earlier = look_at_report(results, root)
     log = folder / "log"
     ended = run_child(
@@ -90,13 +96,18 @@ def _in_folder(
         result = _from_journal(journal, nonce, ended, root)
     else:
         result = result_of_run(results, root, request.key, ended, earlier)
+    reasons = _reasons(session, request, argv, before)
+    if split is not None:
+        if not is_the_part(result, split, read_durations(durations)):
+            reasons.append("not-the-part")
+        result = of_part(result, split)
     return Executed(
         ended=ended,
         started_at=ended.started_at,
         ended_at=ended.ended_at,
         result=result,
         argv=argv,
-        reasons=tuple(_reasons(session, request, argv, before)),
+        reasons=tuple(reasons),
         log_text=excerpt(log, LOG_EXCERPT_BYTES, secret_values(session.environ)),
     )
 
