@@ -37,8 +37,7 @@ class _Authority:
             return False
         if certificate.key_id in self.key_ids:
             return True
-        # Serial 0 means "no serial given", so it can't be told from another (krl.c, is_cert_revoked).
-        return certificate.serial != 0 and self._lists(certificate.serial)
+        return self._lists(certificate.serial)
 
     def _lists(self, serial: int) -> bool:
         if any(low <= serial <= high for low, high in self.ranges):
@@ -139,15 +138,20 @@ def _read_serials(authority: _Authority, part: bytes) -> None:
     reader = WireReader(part, "KRL serials")
     while not reader.is_done:
         serial = reader.uint64()
-        authority.ranges.append((serial, serial))
+        _add_range(authority, serial, serial)
 
 
 def _read_range(authority: _Authority, part: bytes) -> None:
     reader = WireReader(part, "KRL range")
     low, high = reader.uint64(), reader.uint64()
     reader.done()
-    if low > high:
-        malformed("KRL", "a range of serials that ends before it begins")
+    _add_range(authority, low, high)
+
+
+def _add_range(authority: _Authority, low: int, high: int) -> None:
+    # Serial 0 means "none was given", so no list may hold it (krl.c, ssh_krl_revoke_cert_by_serial_range).
+    if low == 0 or low > high:
+        malformed("KRL", f"serials from {low} to {high}")
     authority.ranges.append((low, high))
 
 
@@ -155,6 +159,8 @@ def _read_bitmap(authority: _Authority, part: bytes) -> None:
     reader = WireReader(part, "KRL bitmap")
     offset, raw = reader.uint64(), reader.string()
     reader.done()
+    if _bit(raw, -offset):
+        malformed("KRL", "a bitmap that holds serial 0")
     authority.bitmaps.append((offset, raw))
 
 

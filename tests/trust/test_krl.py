@@ -52,6 +52,25 @@ def test_certificates_are_revoked_as_ssh_keygen_revokes_them(name, ssh, key_file
     assert set(answers.values()) == {True, False}
 
 
+SERIALS_WITH_ZERO = {
+    "list": put_byte(0x20) + put_string(put_uint64(1) + put_uint64(0)),
+    "range": put_byte(0x21) + put_string(put_uint64(0) + put_uint64(1)),
+    "bitmap": put_byte(0x22) + put_string(put_uint64(0) + put_string(b"\x03")),
+}
+
+
+@pytest.mark.parametrize("name", SERIALS_WITH_ZERO)
+def test_serial_zero_means_no_serial_so_a_list_that_holds_it_is_broken(name, ssh, key_files):
+    """As for ssh-keygen, which says "Invalid KRL file"."""
+    public = key_files["ed25519"].with_suffix(".pub")
+    body = put_string(parse_key_line(public.read_text()).blob) + put_string(b"") + SERIALS_WITH_ZERO[name]
+    file = ssh.folder / "krl"
+    file.write_bytes(HEAD + put_byte(1) + put_string(body))
+    assert b"Invalid KRL" in ssh.run("ssh-keygen", "-Q", "-f", file, public).stderr
+    with pytest.raises(ConfigError):
+        parse_revoked_keys(file.read_bytes())
+
+
 @pytest.mark.parametrize("form", ["key", "sha1", "sha256", "plain argument"])
 def test_keys_are_revoked_as_ssh_keygen_revokes_them(form, ssh, key_files, signers_by_kind):
     spec, file = ssh.folder / "spec.pub", ssh.folder / "krl"
