@@ -192,9 +192,15 @@ def _hooks(section: Section) -> HooksConfig:
 
 def _record(section: Section) -> RecordConfig:
     return RecordConfig(
-        marker=section.or_default("marker", section.text, None),
+        marker=section.or_default("marker", lambda key: section.parsed(key, _marker), None),
         gpu_uuid=section.or_default("gpu_uuid", section.boolean, True),
     )
+
+
+def _marker(text: str) -> str:
+    if not text.isidentifier():
+        raise ValueError("expected the name of a pytest marker, not an expression")
+    return text
 
 
 def _forges(section: Section) -> dict[str, str]:

@@ -25,7 +25,10 @@ _PYTEST = ResultsConfig("pytest")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """A shard's definition; patterns are canonical, sorted and unique, so their order means nothing."""
+    """A shard's definition; patterns are canonical, sorted and unique, so their order means nothing.
+
+    `marker`: the pytest marker that selects the suite (`record.marker`); None: all that is collected is the suite.
+    """
 
     key: ShardKey
     paths: tuple[str, ...]
@@ -35,6 +38,7 @@ class Definition:
     results: ResultsConfig = _PYTEST
     coverage: Literal["none"] | None = None
     split: Split | None = None
+    marker: str | None = None
 
     def __post_init__(self) -> None:
         for patterns in (self.paths, self.extra_paths, self.excluded_paths):
@@ -54,6 +58,7 @@ class Definition:
             results=shard.results,
             coverage=shard.coverage,
             split=config.split_of(key),
+            marker=config.record.marker if shard.results.kind == "pytest" else None,
         )
 
     @classmethod
@@ -66,6 +71,7 @@ class Definition:
         extra_paths: Sequence[str] = (),
         excluded_paths: Sequence[str] = (),
         results: ResultsConfig = _PYTEST,
+        marker: str | None = None,
     ) -> Definition:
         """Return the definition of a shard that only a command line declares (`record --paths …`)."""
         return cls(
@@ -75,12 +81,13 @@ class Definition:
             excluded_paths=_canonical(excluded_paths),
             command=None if command is None else tuple(command),
             results=results,
+            marker=marker if results.kind == "pytest" else None,
         )
 
     @property
     def canonical(self) -> bytes:
-        """The canonical form: one JSON object, keys sorted, no white space, ASCII."""
-        document = {
+        """The canonical form: one JSON object, keys sorted, no white space, ASCII; `marker` where one is set."""
+        document: dict[str, object] = {
             "command": None if self.command is None else list(self.command),
             "coverage": self.coverage,
             "definition": DEFINITION_VERSION,
@@ -92,6 +99,8 @@ class Definition:
             "split": {"index": self.split.index, "total": self.split.total} if self.split else None,
             "variant": self.key.variant,
         }
+        if self.marker is not None:
+            document["marker"] = self.marker
         return json.dumps(document, separators=(",", ":"), sort_keys=True).encode("ascii")
 
     @property

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 JOURNAL_VARIABLE = "GITLEDGER_JOURNAL"
 NONCE_VARIABLE = "GITLEDGER_NONCE"
+MARKER_VARIABLE = "GITLEDGER_MARKER"
 PLUGIN_VARIABLE = "GITLEDGER_PLUGIN"
 RECORDING_VARIABLE = "GITLEDGER_RECORDING"
 """Stays in the environment of everything below `record`: whoever sees it doesn't hand over a second time."""
@@ -31,6 +32,7 @@ MAX_ARGUMENT_CHARACTERS = 32 << 10
 MAX_CHECKS = 1_000
 """Comparison checks of one test."""
 _WORKER_KEY = "gitledger"
+_MARKER_KEY = "gitledger-marker"
 _NARROWING = (
     "keyword",
     "markexpr",
@@ -44,7 +46,7 @@ _NARROWING = (
     "setuponly",
 )
 
-_claim: tuple[Any, str, str] | None = None
+_claim: tuple[Any, str, str, str | None] | None = None
 _recorder: _Recorder | None = None
 
 
@@ -57,8 +59,9 @@ def _take(pluginmanager: Any) -> None:
     global _claim
     path = os.environ.pop(JOURNAL_VARIABLE, None)
     nonce = os.environ.pop(NONCE_VARIABLE, None)
+    marker = os.environ.pop(MARKER_VARIABLE, None)
     if path and nonce:
-        _claim = (pluginmanager, path, nonce)
+        _claim = (pluginmanager, path, nonce, marker or None)
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -86,14 +89,15 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Journal the one run that claimed it; nothing is registered in any other."""
+    """Declare the markers, and journal the one run that claimed it; nothing is registered in any other."""
     global _recorder
+    _declare_markers(config)
     if _WORKER_KEY in getattr(config, "workerinput", {}):
         _withdraw()
         if not config.pluginmanager.hasplugin("gitledger-worker"):  # by the other copy of this file
             config.pluginmanager.register(_Worker(config), "gitledger-worker")
     elif _claim is not None and _claim[0] is config.pluginmanager:
-        _recorder = _Recorder(config, _claim[1], _claim[2])
+        _recorder = _Recorder(config, *_claim[1:])
         config.pluginmanager.register(_recorder, "gitledger-recorder")
     elif _recorder is not None and _recorder.finished:
         config.pluginmanager.register(_Again(_recorder), "gitledger-again")
@@ -179,10 +183,11 @@ class _Appender:
 class _Recorder:
     """Journals one session: the only process of a run, or the controller of xdist workers."""
 
-    def __init__(self, config: pytest.Config, path: str, nonce: str) -> None:
+    def __init__(self, config: pytest.Config, path: str, nonce: str, marker: str | None) -> None:
         self.config = config
         self.finished = False
         self._nonce = nonce
+        self._marker = marker
         self._module = os.environ.get(PLUGIN_VARIABLE)
         self._refs: dict[str, str] = {}
         self._quote = json.dumps
@@ -226,6 +231,7 @@ class _Recorder:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Generator[None, None, None]:
         self._before = list(items)
         yield
+        _keep_marked(self.config, items, self._marker)
 
     def cut_from(self, items: list[pytest.Item]) -> None:
         """Take `items` for the full collection: what follows is the cut of a split (see `companion.py`)."""
@@ -234,7 +240,7 @@ class _Recorder:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         items = session.items
-        everything = _everything(self._before, items)
+        everything = _everything(self._before, items, self._marker)
         self._table([item.nodeid for item in everything])
         if everything == items:
             self._event("selected", None)
@@ -275,6 +281,7 @@ class _Recorder:
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         node.workerinput[_WORKER_KEY] = JOURNAL_VERSION
+        node.workerinput[_MARKER_KEY] = self._marker
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: Any, ids: Any) -> None:
@@ -353,6 +360,7 @@ class _Worker:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config: Any = config
+        self._marker: str | None = getattr(config, "workerinput", {}).get(_MARKER_KEY)
         self._before: list[pytest.Item] | None = None
         self._rest = "[]"
 
@@ -360,6 +368,7 @@ class _Worker:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Generator[None, None, None]:
         self._before = list(items)
         yield
+        _keep_marked(self._config, items, self._marker)
 
     def cut_from(self, items: list[pytest.Item]) -> None:
         """Take `items` for the full collection: what follows is the cut of a split (see `companion.py`)."""
@@ -368,7 +377,7 @@ class _Worker:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         kept = {id(item) for item in session.items}
-        everything = _everything(self._before, session.items)
+        everything = _everything(self._before, session.items, self._marker)
         self._rest = json.dumps([item.nodeid for item in everything if id(item) not in kept])
         self._before = None
 
@@ -387,12 +396,28 @@ class _Again:
         self._recorder.again()
 
 
-def _everything(before: list[pytest.Item] | None, items: list[pytest.Item]) -> list[pytest.Item]:
-    """Return what was collected before any plugin chose among it, and what plugins added."""
+def _everything(
+    before: list[pytest.Item] | None, items: list[pytest.Item], marker: str | None
+) -> list[pytest.Item]:
+    """Return what was collected before any plugin chose among it, and what plugins added.
+
+    With a marker the suite is the tests that have it by then: a conftest may give it to them.
+    """
     if before is None:
         return list(items)
     known = {id(item) for item in before}
-    return before + [item for item in items if id(item) not in known]
+    found = before + [item for item in items if id(item) not in known]
+    return [item for item in found if item.get_closest_marker(marker)] if marker else found
+
+
+def _keep_marked(config: Any, items: list[pytest.Item], marker: str | None) -> None:
+    """Deselect what lacks the marker that the suite is selected by (`record.marker`), once all have chosen."""
+    if not marker:
+        return
+    others = [item for item in items if not item.get_closest_marker(marker)]
+    if others:
+        items[:] = [item for item in items if item.get_closest_marker(marker)]
+        config.hook.pytest_deselected(items=others)
 
 
 def _session_facts(config: pytest.Config) -> dict[str, Any]:
@@ -423,6 +448,61 @@ def _version(module: str, distribution: str = "") -> str | None:
         return metadata.version(distribution or module)
     except metadata.PackageNotFoundError:
         return None
+
+
+# -- markers
+
+
+_MARKERS = (
+    "ledger: a test of the suite that git-ledger records (where record.marker says so)",
+    "gpu_required: skip this test where no GPU is visible",
+)
+
+
+def _declare_markers(config: pytest.Config) -> None:
+    for line in _MARKERS:
+        if line not in config.getini("markers"):  # the other copy of this file may have been here
+            config.addinivalue_line("markers", line)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip tests marked `gpu_required` where there is no GPU; the record shows them as skipped."""
+    marked = [
+        item for item in items if "gpu_required" in item.keywords and item.get_closest_marker("gpu_required")
+    ]
+    if marked and not gpu_is_visible(os.environ, sys.modules.get("torch"), os.path.exists):
+        for item in marked:
+            item.add_marker(pytest.mark.skip(reason="gpu_required: no GPU is visible here"))
+
+
+_HIDING = ("", "-1", "none", "void", "NoDevFiles")
+_NODES = {
+    "CUDA_VISIBLE_DEVICES": ("/dev/nvidiactl", "/dev/dxg", "/dev/nvmap"),
+    "HIP_VISIBLE_DEVICES": ("/dev/kfd",),
+}
+
+
+def gpu_is_visible(environ: Any, torch: Any, exists: Any) -> bool:
+    """Tell whether a GPU can be seen, without starting a driver: where one is broken, its tests must fail.
+
+    By torch, where the suite has loaded it (never imported for this), or by the kernel's device nodes (NVIDIA's,
+    WSL's, Tegra's, AMD's), unless the vendor's variable hides them all.
+    """
+    if torch is not None:
+        found = [getattr(torch, "cuda", None), getattr(torch, "xpu", None)]
+        found.append(getattr(getattr(torch, "backends", None), "mps", None))
+        if any(device is not None and device.is_available() for device in found):
+            return True
+    shown = [
+        node
+        for variable, nodes in _NODES.items()
+        if environ.get(variable, "0").strip() not in _HIDING
+        for node in nodes
+    ]
+    if environ.get("ROCR_VISIBLE_DEVICES", "0").strip() in _HIDING:
+        shown = [node for node in shown if node != "/dev/kfd"]
+    return any(exists(node) for node in shown)
 
 
 # -- comparison checks

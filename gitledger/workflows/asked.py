@@ -102,6 +102,7 @@ def _undeclared(config: Config, asked: Asked, key: ShardKey) -> RecordRequest:
         extra_paths=asked.extra_paths,
         excluded_paths=asked.excluded_paths,
         results=results,
+        marker=config.record.marker,
     )
     return RecordRequest(
         repository=config.repository,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from gitledger.suites.part import is_the_part, of_part, with_companion
 from gitledger.suites.recorder import summarise
 from gitledger.suites.result import SuiteResult, conclude
 from gitledger.workflows.declared import is_declared_command
+from gitledger.workflows.fragment import fragment_of_run
 from gitledger.workflows.reports import look_at_report, result_of_leftover, result_of_run
 from gitledger.workflows.request import Before, RecordRequest
 from gitledger.workflows.session import Session
@@ -33,7 +34,10 @@ LOG_EXCERPT_BYTES = 64 << 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Executed:
-    """What ran and how it ended (`ended` None: nothing ran). `reasons` are the recorder's own against it."""
+    """What ran and how it ended (`ended` None: nothing ran). `reasons` are the recorder's own against it.
+
+    `coverage` is the body of its fragment, None where it measured nothing.
+    """
 
     ended: ChildExit | None
     started_at: datetime
@@ -42,6 +46,7 @@ class Executed:
     argv: tuple[str, ...]
     reasons: tuple[str, ...]
     log_text: str = ""
+    coverage: bytes | None = None
 
 
 def execute(session: Session, request: RecordRequest, before: Before) -> Executed:
@@ -78,7 +83,12 @@ def _in_folder(
     if results.kind == "pytest":
         plugin.mkdir()
         env = child_environment(
-            session.environ, journal=journal, nonce=nonce, folder=plugin, pass_agent=request.pass_agent
+            session.environ,
+            journal=journal,
+            nonce=nonce,
+            folder=plugin,
+            pass_agent=request.pass_agent,
+            marker=request.definition.marker,
         )
         env = with_companion(env, folder=plugin, split=split, durations=durations)
     earlier = look_at_report(results, root)
@@ -101,6 +111,10 @@ def _in_folder(
         if not is_the_part(result, split, read_durations(durations)):
             reasons.append("not-the-part")
         result = of_part(result, split)
+    fragment: bytes | None = None
+    if results.kind == "pytest" and request.definition.coverage != "none":
+        fragment, notes = fragment_of_run(session, before, plugin)
+        result = replace(result, notes=(*result.notes, *notes))
     return Executed(
         ended=ended,
         started_at=ended.started_at,
@@ -109,6 +123,7 @@ def _in_folder(
         argv=argv,
         reasons=tuple(reasons),
         log_text=excerpt(log, LOG_EXCERPT_BYTES, secret_values(session.environ)),
+        coverage=fragment,
     )
 
 

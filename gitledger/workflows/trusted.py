@@ -64,7 +64,6 @@ def _refuse_unsupported(config: Config) -> None:
         "policy.signer_mode: open": policy.signer_mode == "open",
         "policy.allowed_signers with a forge user": any(":" in name for name in policy.allowed_signers or ()),
         "policy.revokers with a forge user": any(":" in name for name in policy.revokers),
-        "record.marker": config.record.marker is not None,
         "results: reportlog or ctrf": any(
             shard.results.kind in ("reportlog", "ctrf") for shard in config.shards.values()
         ),

@@ -440,3 +440,9 @@ def test_any_value_under_any_key_loads_or_is_a_configuration_error(
 ) -> None:
     body = f"{key}: {{a: {{{inner}: {value}}}}}" if nested else f"{key}: {{{inner}: {value}}}"
     assert refusal((HEAD + body).encode()).startswith(("config.yaml:3: ", "loads"))
+
+
+def test_a_marker_is_a_name_and_no_expression() -> None:
+    assert load(HEAD + "record: {marker: gpu}").record.marker == "gpu"
+    for text in ("gpu and not slow", "-x", '""'):
+        assert "record.marker" in refused(HEAD + f"record: {{marker: {text}}}").message

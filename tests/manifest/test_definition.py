@@ -69,3 +69,16 @@ def test_the_canonical_form_is_a_promise() -> None:
         b'"variant":null}'
     )
     assert json.loads(found.canonical)["split"] == {"index": 2, "total": 2}
+
+
+def test_a_marker_belongs_to_pytest_shards_and_changes_nothing_where_there_is_none() -> None:
+    def marked(shard: str) -> Definition:
+        text = f"version: 1\nrepository: demo\nrecord: {{marker: gpu}}\nshards:\n  s: {shard}\n"
+        return Definition.of(load_config(text.encode(), source="test"), ShardKey("s"))
+
+    plain = Definition.of(config("{command: pytest}"), ShardKey("s"))
+    assert b"marker" not in plain.canonical
+    assert b'"marker":"gpu"' in marked("{command: pytest}").canonical
+    assert marked("{command: pytest}").digest != plain.digest
+    lint = "{command: ruff check, results: exit-status}"
+    assert marked(lint).digest == digest(lint, "s")

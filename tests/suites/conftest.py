@@ -87,6 +87,7 @@ def run_suite(tmp_path: Path, suite_env: dict[str, str]) -> Callable[..., Run]:
         plugins: tuple[str, ...] = (),
         command: tuple[str, ...] = (sys.executable, "-m", "pytest"),
         repository: str | None = None,
+        marker: str | None = None,
     ) -> Run:
         tree = tmp_path / "tree"
         for name, text in ({"test_it.py": files} if isinstance(files, str) else files).items():
@@ -105,7 +106,7 @@ def run_suite(tmp_path: Path, suite_env: dict[str, str]) -> Callable[..., Run]:
         child = subprocess.run(
             [*command, *args],
             cwd=tree,
-            env=child_environment(base, journal=journal, nonce=NONCE, folder=folder),
+            env=child_environment(base, journal=journal, nonce=NONCE, folder=folder, marker=marker),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             timeout=100,
