@@ -29,6 +29,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "show": ("show", "Evidence of one commit, or one record"),
     "sync": ("sync", "Unite the ledger with a remote's"),
     "hook": ("hook", "What installed hooks call"),
+    "explain": ("explain", "What a code means, and what to do"),
+    "help": ("help", "The manual: a command, or a page"),
 }
 """Each command by name: its module in this room, and its line of help."""
 
@@ -80,7 +82,7 @@ class LazyGroup(click.Group):
         """Return the command that `args` name; an unknown one is refused with the nearest."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             near = get_close_matches(args[0], COMMANDS, n=1)
-            hint = f"did you mean `git ledger {near[0]}`?" if near else "`git ledger --help` lists the commands"
+            hint = f"did you mean `git ledger {near[0]}`?" if near else "`git ledger help` lists the commands"
             raise click.UsageError(f"no command {args[0]!r}; {hint}", ctx)
         return super().resolve_command(ctx, args)
 
@@ -133,7 +135,8 @@ def _run(arguments: list[str]) -> int:
     except click.exceptions.Exit as error:
         return error.exit_code
     except click.UsageError as error:
-        hint = f"{error.ctx.command_path} --help" if error.ctx else "git ledger --help"
+        known = error.ctx is not None and error.ctx.parent is not None
+        hint = f"git ledger help {error.ctx.info_name}" if error.ctx and known else "git ledger help"
         return show_error("usage", error.format_message().rstrip("."), hint, EXIT_USAGE, as_json=as_json)
     except click.ClickException as error:
         return show_error("usage", error.format_message().rstrip("."), "", EXIT_USAGE, as_json=as_json)

@@ -1,0 +1,107 @@
+"""Every stable code with what it means and what to do: the packaged `codes.md`, read as values.
+
+`codes.md` is the one source. `git ledger explain` prints its entries, `explain --all` the whole page, which is
+`docs/reference/codes.md`. An entry is a heading (the code), a line of kinds in italics, paragraphs, and a last
+paragraph that begins with `Do: `.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib.resources import files
+
+__all__ = ["KINDS", "Entry", "entry_text", "nearest_codes", "page", "read_codes"]
+
+KINDS = ("plan reason", "finding", "receipt", "ignored", "error")
+"""What a code can be: why a shard is fresh or stale, a finding of a verdict, why a run was not green, why a record
+counts for nothing, why a command could not do what it was asked."""
+_INTRODUCTION = """\
+# Codes
+
+Every reason and every error of `git ledger` carries a stable word. `git ledger explain CODE` prints the entries of
+this page, which `git ledger explain --all` writes.
+
+| kind | where it is seen |
+|---|---|
+| plan reason | `plan`: why a shard is fresh, carryable or stale; a closed list |
+| finding | `verify`, `merge`: one reason for or against a verdict |
+| receipt | `record`, `show`: why a run is not green |
+| ignored | `verify`, `log`, `show`: why a record counts for nothing |
+| error | stderr of any command, with the exit status it ends with |
+
+The number that a finding carries as `rule` is that of the section here, in brackets.
+
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One code. `statuses` are the exit statuses of errors that carry it; `chapter` names the section."""
+
+    code: str
+    kinds: tuple[str, ...]
+    statuses: tuple[int, ...]
+    chapter: str
+    meaning: str
+    remedy: str
+
+
+def read_codes() -> Mapping[str, Entry]:
+    """Return every entry by its code, in the order of the page; raises `ValueError` for an entry out of form."""
+    found: dict[str, Entry] = {}
+    for chapter in re.split(r"^## ", _source(), flags=re.M)[1:]:
+        title, _, body = chapter.partition("\n")
+        for text in re.split(r"^### ", body, flags=re.M)[1:]:
+            entry = _entry(text, title.strip())
+            if entry.code in found:
+                raise ValueError(f"codes.md: {entry.code} stands there twice")
+            found[entry.code] = entry
+    return found
+
+
+def _entry(text: str, chapter: str) -> Entry:
+    code, kinds, *paragraphs = (part.strip() for part in text.strip().split("\n\n"))
+    if len(paragraphs) < 2 or not paragraphs[-1].startswith("Do: "):
+        raise ValueError(f"codes.md: {code}: expected a line of kinds, what it means, and `Do: …`")
+    words = [word.strip() for part in kinds.strip("*").split(";") for word in part.split(",")]
+    statuses = [int(number) for word in words for number in re.findall(r"\d+", word) if word.startswith("exit")]
+    named = tuple(word for word in words if not word.startswith("exit"))
+    if not named or set(named) - set(KINDS) or ("error" in named) != bool(statuses):
+        raise ValueError(f"codes.md: {code}: {kinds} is no line of kinds")
+    return Entry(
+        code=code,
+        kinds=named,
+        statuses=tuple(statuses),
+        chapter=chapter,
+        meaning="\n\n".join(paragraphs[:-1]),
+        remedy=paragraphs[-1].removeprefix("Do: "),
+    )
+
+
+def _source() -> str:
+    return (files("gitledger.report") / "codes.md").read_text("utf-8")
+
+
+def nearest_codes(word: str, codes: Mapping[str, Entry]) -> tuple[str, ...]:
+    """Return the known codes that `word` may be a misspelling, or a part, of: at most five, the nearest first."""
+    wanted = word.strip().strip("[]").lower().replace("_", "-")
+    close = get_close_matches(wanted, codes, n=5, cutoff=0.6)
+    parts = [code for code in codes if wanted and wanted in code.split("-")]
+    return tuple(dict.fromkeys([*close, *parts]))[:5]
+
+
+def entry_text(entry: Entry) -> str:
+    """Return an entry for a terminal: Markdown's links reduced to their words."""
+    exits = f", exit {' or '.join(map(str, entry.statuses))}" if entry.statuses else ""
+    meaning = re.sub(r"\[([^]]+)\]\([^)]*\)", r"\1", entry.meaning)
+    remedy = re.sub(r"\[([^]]+)\]\([^)]*\)", r"\1", entry.remedy)
+    head = f"{entry.code}  ({', '.join(entry.kinds)}{exits})\n{entry.chapter}"
+    return f"{head}\n\n{meaning}\n\nWhat to do: {remedy}\n"
+
+
+def page() -> str:
+    """Return the whole page in Markdown."""
+    return _INTRODUCTION + _source()
