@@ -42,6 +42,8 @@ def compose(
     """Return the receipt of a run and its bodies. The recorder's own reasons only ever take green away."""
     result = run.result
     bodies = {"tests": encode_tests([_in_microseconds(item) for item in result.results])}
+    if run.coverage is not None:
+        bodies["coverage"] = run.coverage
     if run.log_text:
         bodies["log"] = encode_log(run.log_text)
     form = session.repo.object_format

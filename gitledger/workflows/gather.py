@@ -12,18 +12,23 @@ from gitledger.manifest.definition import Definition
 from gitledger.records.bodies import BodyRef
 from gitledger.records.decode import parse_time
 from gitledger.records.ids import CommitId, Digest, ShardKey, TreeId
+from gitledger.store.repository import Repository
 from gitledger.store.view import LedgerView
 from gitledger.trust.verified import Opened, Rejected, open_record
 from gitledger.verdict.acceptance import signatories
-from gitledger.verdict.evidence import Evidence, sort_records
+from gitledger.verdict.evidence import sort_records
 from gitledger.verdict.finding import Finding, blocking, note
 from gitledger.verdict.pins import redefined
-from gitledger.verdict.situation import Facts, Situation, Station
+from gitledger.verdict.situation import Facts, Situation, Station, TargetShard
 from gitledger.workflows.inputs import Inputs
+from gitledger.workflows.relevance import Relevance
 from gitledger.workflows.session import Session
 from gitledger.workflows.trusted import Trusted, load_trusted, read_config
 
 __all__ = ["Case", "gather"]
+
+FAR = 1 << 62
+"""Sorts commits off the target's ancestry behind all others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +64,8 @@ def gather(
     inputs = Inputs(repo, own, target)
     info = repo.commit(target)
     view = session.ledger.view()
-    stations = _stations(session, view, target, trusted)
+    shards = tuple(inputs.shards(held_back))
+    stations = _stations(session, view, target, trusted, shards)
     now = _moment(session, at)
     return Case(
         situation=Situation(
@@ -68,7 +74,7 @@ def gather(
             committed_at=info.committed_at,
             now=now,
             config=trusted.config,
-            shards=tuple(inputs.shards(held_back)),
+            shards=shards,
             stations=stations,
             signatories=signatories(
                 trusted.config.policy, trusted.signers, now, [station.evidence for station in stations]
@@ -80,7 +86,7 @@ def gather(
         trusted=trusted,
         judged=judged,
         pinned=pinned,
-        limits=tuple(_limits(view, target)),
+        limits=tuple(_limits(view, target, stations)),
     )
 
 
@@ -98,58 +104,79 @@ def _moment(session: Session, at: str | None) -> datetime:
         raise UsageError("bad-time", f"--at {at!a}: {error}", "--at 2026-01-31T12:00:00Z") from error
 
 
-def _limits(view: LedgerView, target: CommitId) -> Iterator[Finding]:
-    """Yield the limits that the target's notes exceed; a note too large to read may hide a failure: it blocks."""
-    for fault in view.faults(target):
-        make = blocking if fault.code == "note-too-large" else note
-        yield make(
-            fault.code,
-            "2",
-            target[:12],
-            expected="notes within the limits of docs/reference/formats.md",
-            found=fault.text,
-            remedy="git ledger fsck",
-        )
+def _limits(view: LedgerView, target: CommitId, stations: tuple[Station, ...]) -> Iterator[Finding]:
+    """Yield the limits that notes exceed; one too large to be read may hide a failure, so it blocks.
+
+    On an older commit too: what is carried from there, or past it, might not stand.
+    """
+    for station in stations:
+        if station.commit != target and station.distance is None:
+            continue
+        for fault in view.faults(station.commit):
+            if station.commit != target and fault.code != "note-too-large":
+                continue
+            make = blocking if fault.code == "note-too-large" else note
+            yield make(
+                fault.code,
+                "2",
+                station.commit[:12],
+                expected="notes within the limits of docs/reference/formats.md",
+                found=fault.text,
+                remedy="git ledger fsck",
+            )
 
 
 def _bodies(view: LedgerView) -> Callable[[BodyRef], bytes | None]:
     return lambda ref: view.body(ref.oid)
 
 
-def _stations(session: Session, view: LedgerView, target: CommitId, trusted: Trusted) -> tuple[Station, ...]:
-    """Return the target and every other commit whose evidence may count, nearest first."""
+def _stations(
+    session: Session, view: LedgerView, target: CommitId, trusted: Trusted, shards: tuple[TargetShard, ...]
+) -> tuple[Station, ...]:
+    """Return the target and every other commit whose evidence may matter, nearest first."""
     repo = session.repo
     annotated = view.commits()
     distances = repo.distances(target, annotated)
     reachable: Collection[CommitId] = ()
     if trusted.config.carry.from_ == "policy-ref":
         reachable = repo.distances(trusted.commit, annotated)
-    present = [target, *(commit for commit in annotated if commit != target)]
-    found = []
-    for commit in present:
-        info = repo.objects.read_commit(commit)
-        if info is None:
+    relevance = Relevance(
+        digests=[shard.digest_with(()) for shard in shards if not shard.has_extra],
+        by_name=[shard.key for shard in shards if shard.has_extra],
+        merged_matter=any(entry.valid_before is not None for entry in trusted.signers.entries),
+    )
+    others = sorted(annotated - {target}, key=lambda commit: (distances.get(commit, FAR), commit))
+    found = [_station(repo, view, trusted, target, view.lines(target), 0, reachable)]
+    for commit in others:
+        lines = view.lines(commit)
+        if lines and not relevance.of(lines, is_near=commit in distances):
             continue
-        found.append(
-            Station(
-                commit=commit,
-                tree=info.tree,
-                committed_at=info.committed_at,
-                distance=0 if commit == target else distances.get(commit),
-                evidence=_evidence(view, commit, info.tree, trusted),
-                from_ref=commit in reachable,
-            )
-        )
-    return tuple(sorted(found, key=_outwards))
+        found.append(_station(repo, view, trusted, commit, lines, distances.get(commit), reachable))
+    return tuple(station for station in found if station is not None)
 
 
-def _outwards(station: Station) -> tuple[int, CommitId]:
-    return (1 << 62 if station.distance is None else station.distance), station.commit
-
-
-def _evidence(view: LedgerView, commit: CommitId, tree: TreeId, trusted: Trusted) -> Evidence:
-    opened = [_placed(open_record(line, commit=commit), tree) for line in view.lines(commit)]
-    return sort_records(opened, repository=trusted.config.repository)
+def _station(
+    repo: Repository,
+    view: LedgerView,
+    trusted: Trusted,
+    commit: CommitId,
+    lines: tuple[bytes, ...],
+    distance: int | None,
+    reachable: Collection[CommitId],
+) -> Station | None:
+    """Return what a commit's records say, None where this clone lacks the commit."""
+    info = repo.objects.read_commit(commit)
+    if info is None:
+        return None
+    opened = [_placed(open_record(line, commit=commit), info.tree) for line in lines]
+    return Station(
+        commit=commit,
+        tree=info.tree,
+        committed_at=info.committed_at,
+        distance=distance,
+        evidence=sort_records(opened, repository=trusted.config.repository),
+        from_ref=commit in reachable,
+    )
 
 
 def _placed(opened: Opened, tree: TreeId) -> Opened:
