@@ -146,18 +146,17 @@ def _stations(
         merged_matter=any(entry.valid_before is not None for entry in trusted.signers.entries),
     )
     others = sorted(annotated - {target}, key=lambda commit: (distances.get(commit, FAR), commit))
-    found = [_station(repo, view, trusted, target, view.lines(target), 0, reachable)]
+    found = [_station(repo, trusted, target, view.lines(target), 0, reachable)]
     for commit in others:
         lines = view.lines(commit)
         if lines and not relevance.of(lines, is_near=commit in distances):
             continue
-        found.append(_station(repo, view, trusted, commit, lines, distances.get(commit), reachable))
+        found.append(_station(repo, trusted, commit, lines, distances.get(commit), reachable))
     return tuple(station for station in found if station is not None)
 
 
 def _station(
     repo: Repository,
-    view: LedgerView,
     trusted: Trusted,
     commit: CommitId,
     lines: tuple[bytes, ...],

@@ -33,8 +33,8 @@ class Relevance:
     """Asked commit by commit, the nearest first.
 
     `digests` are the manifest digests of the target's shards; `by_name` the shards whose digest depends on more
-    than the commit (extra inputs), all of whose receipts matter. `merged_matter`: keys can expire, so that a merged
-    receipt anywhere may vouch for a record.
+    than the commit (extra inputs), all of whose receipts matter. `merged_matter`: keys can expire, so that a
+    merged receipt anywhere may vouch for a record.
     """
 
     digests: Collection[Digest]
@@ -49,7 +49,7 @@ class Relevance:
         self._named = frozenset((key.name.encode(), (key.variant or "").encode()) for key in self.by_name)
 
     def of(self, lines: Iterable[bytes], *, is_near: bool) -> bool:
-        """Tell whether a commit's lines may matter. `is_near`: the commit is an ancestor, so that it may explain."""
+        """Tell whether a commit's lines may matter. `is_near`: it is an ancestor, and so may explain a reason."""
         matters = False
         met: set[_Name] = set()
         for line in lines:
