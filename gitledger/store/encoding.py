@@ -27,6 +27,7 @@ __all__ = [
     "object_corrupt",
     "object_missing",
     "parents_of",
+    "split_tree",
 ]
 
 ID_BYTES = {"sha1": 20, "sha256": 32}
@@ -51,15 +52,20 @@ def blob_id(content: bytes, object_format: str) -> BlobId:
     return BlobId(hashlib.new(object_format, header + content, usedforsecurity=False).hexdigest())
 
 
+def split_tree(oid: str, raw: bytes) -> list[tuple[bytes, bytes, bytes]]:
+    """Return mode, name and binary id of each entry of tree `oid`; raises `StoreError` `object-corrupt`."""
+    size = len(oid) // 2
+    found: list[tuple[bytes, bytes, bytes]] = _ENTRY[size].findall(raw)
+    if sum([len(mode) + len(name) for mode, name, _ in found]) + (2 + size) * len(found) != len(raw):
+        raise object_corrupt("tree", oid)
+    return found
+
+
 def decode_tree(oid: str, raw: bytes) -> tuple[TreeEntry, ...]:
     """Return the entries of tree `oid` as they stand; raises `StoreError` `object-corrupt`."""
-    size = len(oid) // 2
-    found = _ENTRY[size].findall(raw)
-    if sum(len(mode) + len(name) + 2 + size for mode, name, _ in found) != len(raw):
-        raise object_corrupt("tree", oid)
     return tuple(
         TreeEntry(int(mode, 8), name.decode("utf-8", "surrogateescape"), object_name.hex())
-        for mode, name, object_name in found
+        for mode, name, object_name in split_tree(oid, raw)
     )
 
 

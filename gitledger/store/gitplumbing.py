@@ -165,8 +165,12 @@ class PlumbingObjects:
 
     def read_tree(self, tree: TreeId) -> tuple[TreeEntry, ...] | None:
         """Return a tree's entries in git's order, or None where the repository lacks it."""
-        raw = self._read(tree, "tree")
+        raw = self.tree_bytes(tree)
         return None if raw is None else decode_tree(tree, raw)
+
+    def tree_bytes(self, tree: TreeId) -> bytes | None:
+        """Return a tree as it is stored, or None where the repository lacks it."""
+        return self._read(tree, "tree")
 
     def write_tree(self, entries: Iterable[TreeEntry]) -> TreeId:
         """Store a tree of entries given in any order and return its id."""
@@ -183,6 +187,10 @@ class PlumbingObjects:
         except ConversationEnded as error:
             self._tree_writer = None
             raise store_unwritable(self._common, str(error)) from error
+
+    def write_tree_bytes(self, raw: bytes) -> TreeId:
+        """Store a tree that is given as it is stored, and return its id."""
+        return self.write_tree(decode_tree("0" * 2 * ID_BYTES[self.object_format], raw))
 
     def write_commit(
         self, *, tree: TreeId, parents: Sequence[CommitId], message: str, identity: Identity

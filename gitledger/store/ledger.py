@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gitledger.errors import StoreError
 from gitledger.records.ids import BlobId, CommitId, TreeId
@@ -129,7 +129,7 @@ class Ledger:
 
         The bodies are in place before any line is. What is there already stays as it is, so that a repetition
         changes nothing. Raises `StoreError` `not-a-line`, `line-too-long`, `body-too-large` before anything is
-        written; `note-too-large`, `note-too-many-lines` with bodies written and no line.
+        written; `note-too-large`, `note-too-many-lines` before any ref moved.
         """
         for line in (line for lines in records.values() for line in lines):
             require_line(line)
@@ -137,10 +137,18 @@ class Ledger:
             require_body(body)
         notes = {commit: unite_lines(*lines) for commit, lines in records.items() if lines}
         blobs = [self._objects.write_blob(body) for body in bodies]
+        moves = []
         if blobs:
-            self._advance(BODIES_REF, lambda roots: self._union.bodies(roots, blobs), identity, message)
+            moves.append(
+                self._advance(BODIES_REF, lambda roots: self._union.bodies(roots, blobs), identity, message)
+            )
         if notes:
-            self._advance(RECORDS_REF, lambda roots: self._union.records(roots, notes), identity, message)
+            moves.append(
+                self._advance(RECORDS_REF, lambda roots: self._union.records(roots, notes), identity, message)
+            )
+        # All objects first: the back end then waits for the disk once, and no body is left without its line.
+        for move in [move.prepared() for move in moves]:
+            self._make(move)
 
     def unite_into_local(self, tips: Tips, *, identity: Identity, message: str) -> None:
         """Fold commits that hold parts of a ledger into the local refs, all bodies before any line.
@@ -162,9 +170,9 @@ class Ledger:
         message: str,
     ) -> None:
         for tip in sorted(tips):
-            self._adopt(ref, tip, join, identity, message)
+            self._make(self._adopt(ref, tip, join, identity, message))
         if trees:
-            self._advance(ref, lambda roots: join({*roots, *trees}), identity, message)
+            self._make(self._advance(ref, lambda roots: join({*roots, *trees}), identity, message))
 
     def local_only(self, remote: str) -> Mapping[CommitId, tuple[bytes, ...]]:
         """Return the lines of this clone's own refs that the tracking refs of `remote` lack, by commit."""
@@ -188,8 +196,8 @@ class Ledger:
             raise object_missing("note", blob)
         return content
 
-    def _advance(self, ref: str, join: Join, identity: Identity, message: str) -> None:
-        """Move a notes ref to a child of its tip whose tree is the join of the tip's with something else."""
+    def _advance(self, ref: str, join: Join, identity: Identity, message: str) -> _Move:
+        """Return the move of a notes ref to a child of its tip whose tree joins the tip's with something else."""
 
         def build(tip: CommitId | None) -> CommitId | None:
             base = set() if tip is None else {tree_of(self._objects, tip)}
@@ -199,10 +207,10 @@ class Ledger:
             parents = [] if tip is None else [tip]
             return self._objects.write_commit(tree=tree, parents=parents, message=message, identity=identity)
 
-        self._move(ref, build)
+        return _Move(self._objects, ref, build)
 
-    def _adopt(self, ref: str, theirs: CommitId, join: Join, identity: Identity, message: str) -> None:
-        """Move a notes ref to where `theirs` is its ancestor, and its tree the join of both."""
+    def _adopt(self, ref: str, theirs: CommitId, join: Join, identity: Identity, message: str) -> _Move:
+        """Return the move of a notes ref to where `theirs` is its ancestor, and its tree the join of both."""
 
         def build(tip: CommitId | None) -> CommitId | None:
             if tip is None or tip == theirs:
@@ -216,25 +224,40 @@ class Ledger:
                 return theirs
             return self._objects.write_commit(tree=tree, parents=[tip, theirs], message=message, identity=identity)
 
-        self._move(ref, build)
+        return _Move(self._objects, ref, build)
 
     def _descends(self, commit: CommitId, ancestor: CommitId) -> bool:
         return bool(distances(self._objects.read_parents, frozenset(), commit, {ancestor}))
 
-    def _move(self, ref: str, build: Build) -> None:
-        """Move a ref to what `build` makes of its present commit; where it moved meanwhile, build anew on that."""
-        lost: StoreError | None = None
+    def _make(self, move: _Move) -> None:
+        """Move a ref to what is built for its present commit; where it moved meanwhile, build anew on that."""
+        lost = StoreError("ref-contended", f"{move.ref} could not be moved", "try again")
         for _ in self._retry.attempts():
-            tip = self._objects.read_ref(ref)
-            new = build(tip)
+            tip, new = move.built or move.prepared().built or (None, None)
+            move = replace(move, built=None)
             if new is None or new == tip:
                 return
             try:
-                if self._objects.update_refs([RefUpdate(ref, tip, new)]):
+                if self._objects.update_refs([RefUpdate(move.ref, tip, new)]):
                     return
-                lost = StoreError("ref-contended", f"{ref} moved at every attempt", "try again")
+                lost = StoreError("ref-contended", f"{move.ref} moved at every attempt", "try again")
             except StoreError as error:
                 if error.code != "ref-locked":
                     raise
                 lost = error
-        raise lost or StoreError("ref-contended", f"{ref} could not be moved", "try again")
+        raise lost
+
+
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """A ref that is to move to what `build` makes of its commit; `built` holds such a commit and what it made."""
+
+    objects: GitObjects
+    ref: str
+    build: Build
+    built: tuple[CommitId | None, CommitId | None] | None = None
+
+    def prepared(self) -> _Move:
+        """Return the move with its objects written for the ref as it is now."""
+        tip = self.objects.read_ref(self.ref)
+        return replace(self, built=(tip, self.build(tip)))

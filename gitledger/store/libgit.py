@@ -5,6 +5,9 @@ trees are written as objects and refs move in a transaction: lock, read again un
 objects honour grafts, so commits are read as bytes. `ReferenceTransaction.set_target` can't take a signature
 (pygit2 1.21 raises TypeError). Whether a transaction would make `a/b` beside a packed ref `a` is looked at under
 the lock.
+
+Objects are written without waiting for the disk, and reach it all at once before a ref moves: one wait for a dozen
+files, where libgit2 would wait for each of them and its folder (measured on ext4: 2 ms against 66).
 """
 
 from __future__ import annotations
@@ -12,8 +15,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +26,7 @@ from pygit2.enums import ObjectType, ReferenceType
 from gitledger.errors import StoreError, UsageError
 from gitledger.records.ids import BlobId, CommitId, TreeId
 from gitledger.records.tree import CommitInfo, TreeEntry
+from gitledger.store.durable import sync_files
 from gitledger.store.encoding import (
     ID_BYTES,
     decode_commit,
@@ -52,12 +55,7 @@ _FAULTS = (pygit2.GitError, OSError, ValueError, MemoryError)
 
 @cache
 def set_switches() -> None:
-    """Set libgit2's switches for the whole process, once.
-
-    Objects and refs reach the disk before their names do, objects therefore before the refs that lead to them. And
-    git, which knows safe.directory from the environment too, is the one judge of ownership.
-    """
-    pygit2.settings.enable_fsync_gitdir(True)
+    """Let git, which knows safe.directory from the environment too, be the one judge of ownership."""
     pygit2.settings.owner_validation = False
 
 
@@ -74,14 +72,28 @@ class LibgitObjects:
 
     object_format = "sha1"
 
-    def __init__(self, git_dir: Path, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(self, git_dir: Path, clock: Clock = SYSTEM_CLOCK, *, durable: bool = True) -> None:
         set_switches()
         self._clock = clock
+        self._durable = durable
+        self._unsynced: set[str] = set()
         try:
             self._repo = pygit2.Repository(str(git_dir), pygit2.enums.RepositoryOpenFlag.NO_SEARCH)
         except (pygit2.GitError, KeyError, OSError) as error:
             raise UsageError("repository-unsupported", f"{git_dir} can't be opened: {_said(error)}") from error
         self._common = _common_dir(git_dir)
+        self._open_refs()
+
+    def _open_refs(self) -> None:
+        """Open the refs such that they reach the disk when they move, whatever becomes of other objects.
+
+        libgit2 1.9 asks its process-wide switch when it opens the refs (refdb_fs.c), and at every object anew.
+        """
+        pygit2.settings.enable_fsync_gitdir(self._durable)
+        try:
+            self._lookup("HEAD")
+        finally:
+            pygit2.settings.enable_fsync_gitdir(False)
 
     def read_ref(self, name: str) -> CommitId | None:
         """Return the id a full ref name points to, symbolic refs followed, or None where there is no such ref."""
@@ -129,6 +141,7 @@ class LibgitObjects:
 
         Raises `StoreError` as the contract says: `ref-locked`, `ref-conflict`, `store-unwritable`.
         """
+        self._sync()
         try:
             with self._repo.transaction() as transaction:
                 for update in sorted(updates, key=lambda update: update.name):
@@ -223,19 +236,24 @@ class LibgitObjects:
 
     def write_blob(self, content: bytes) -> BlobId:
         """Store a blob and return its id."""
-        with self._writing():
-            return BlobId(str(self._repo.odb.write(ObjectType.BLOB, content)))
+        return BlobId(self._write(ObjectType.BLOB, content))
 
     def read_tree(self, tree: TreeId) -> tuple[TreeEntry, ...] | None:
         """Return a tree's entries in git's order, or None where the repository lacks it."""
-        raw = self._read(tree, ObjectType.TREE)
+        raw = self.tree_bytes(tree)
         return None if raw is None else decode_tree(tree, raw)
+
+    def tree_bytes(self, tree: TreeId) -> bytes | None:
+        """Return a tree as it is stored, or None where the repository lacks it."""
+        return self._read(tree, ObjectType.TREE)
 
     def write_tree(self, entries: Iterable[TreeEntry]) -> TreeId:
         """Store a tree of entries given in any order and return its id."""
-        raw = encode_tree(entries)
-        with self._writing():
-            return TreeId(str(self._repo.odb.write(ObjectType.TREE, raw)))
+        return self.write_tree_bytes(encode_tree(entries))
+
+    def write_tree_bytes(self, raw: bytes) -> TreeId:
+        """Store a tree that is given as it is stored, and return its id."""
+        return TreeId(self._write(ObjectType.TREE, raw))
 
     def write_commit(
         self, *, tree: TreeId, parents: Sequence[CommitId], message: str, identity: Identity
@@ -244,8 +262,7 @@ class LibgitObjects:
         raw = encode_commit(
             tree=tree, parents=parents, message=message, identity=identity, at_s=int(self._clock())
         )
-        with self._writing():
-            return CommitId(str(self._repo.odb.write(ObjectType.COMMIT, raw)))
+        return CommitId(self._write(ObjectType.COMMIT, raw))
 
     def read_commit(self, commit: CommitId) -> CommitInfo | None:
         """Return a commit, or None where the repository lacks it."""
@@ -269,11 +286,23 @@ class LibgitObjects:
             raise object_corrupt(kind.name.lower(), oid) from error
         return raw if found == kind else None
 
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _write(self, kind: ObjectType, content: bytes) -> str:
         try:
-            yield
+            oid = str(self._repo.odb.write(kind, content))
         except _FAULTS as error:
+            raise store_unwritable(self._common, _said(error)) from error
+        self._unsynced.add(oid)
+        return oid
+
+    def _sync(self) -> None:
+        """Wait until every object that was written here is on the disk."""
+        written, self._unsynced = self._unsynced, set()
+        if not self._durable or not written:
+            return
+        try:
+            sync_files(self._common / "objects" / oid[:2] / oid[2:] for oid in written)
+        except OSError as error:
+            self._unsynced |= written
             raise store_unwritable(self._common, _said(error)) from error
 
 

@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 
+from gitledger.errors import StoreError
 from gitledger.records.ids import BlobId, TreeId
 from gitledger.records.tree import MODE_EXECUTABLE, MODE_FILE, MODE_FOLDER, TreeEntry
-from gitledger.store.encoding import ID_BYTES, object_missing
+from gitledger.store.encoding import ID_BYTES, object_missing, split_tree
+from gitledger.store.fan import Fan
 from gitledger.store.objects import GitObjects
 
 __all__ = ["Blobs", "NotesTrees", "Settle"]
@@ -30,8 +32,13 @@ Settle = Callable[[str, Blobs], BlobId | None]
 """Given an object id and all blobs found at its paths: the blob to keep, or None to keep no note for it."""
 
 _LEVELS = 2
-_HEX = re.compile(r"\A[0-9a-fA-F]+\Z")
-_NOTE_MODES = frozenset({MODE_FILE, MODE_EXECUTABLE, 0o100664, 0o100600})
+_HEX = re.compile(rb"\A[0-9a-fA-F]+\Z")
+_NOTE_MODES = frozenset({b"%o" % mode for mode in (MODE_FILE, MODE_EXECUTABLE, 0o100664, 0o100600)})
+_FOLDER_MODE = b"%o" % MODE_FOLDER
+MAX_REPEATED = 1_000_000
+"""How many entries of folders that stand in more than one place are read in one walk. Honest ledgers have none (a
+folder holds the rests of ids, which no two places share); folder after folder that names another 256 times is a
+tree of a few kilobytes which it would take for ever to walk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +67,34 @@ class _Pile:
             self.foreign[entry.name].add((entry.mode, entry.oid))
 
 
+@dataclass(slots=True)
+class _Seen:
+    """The folders that a walk has been in, and what of them it has been in again."""
+
+    trees: set[TreeId] = field(default_factory=set)
+    repeated: int = 0
+
+    def count(self, tree: TreeId, level: _Level) -> None:
+        if tree not in self.trees:
+            self.trees.add(tree)
+            return
+        self.repeated += 1 + len(level.notes) + len(level.folders) + len(level.foreign)
+        if self.repeated > MAX_REPEATED:
+            raise StoreError(
+                "notes-tree-repeats",
+                f"notes tree {tree} stands in its own ledger again and again: no notes tree is like that",
+                "git ledger fsck names the ref that holds it",
+            )
+
+
+@dataclass(slots=True)
+class _Visits:
+    """Where one operation has been: comparing two trees, and walking through one."""
+
+    marked: _Seen = field(default_factory=_Seen)
+    walked: _Seen = field(default_factory=_Seen)
+
+
 class NotesTrees:
     """The notes trees of one repository, each given by its root.
 
@@ -72,59 +107,84 @@ class NotesTrees:
         self._objects = objects
         self._digits = 2 * ID_BYTES[objects.object_format]
         self._levels: dict[tuple[TreeId, int], _Level] = {}
+        self._fans: dict[TreeId, Fan | None] = {}
+        self._last = (TreeId(""), b"")
 
     def find(self, root: TreeId, oid: str) -> Blobs:
         """Return the blobs at all paths of `oid`: none, one, or several; reads one folder a level."""
-        return frozenset(self._find(root, oid, 0))
-
-    def _find(self, tree: TreeId, oid: str, depth: int) -> Iterator[BlobId]:
-        level = self._level(tree, depth)
-        yield from level.notes.get(oid[depth:], ())
-        for below in level.folders.get(oid[depth : depth + 2], ()):
-            yield from self._find(below, oid, depth + 2)
+        tree, depth = root, 0
+        while depth < self._digits and (fan := self._fan(tree)) is not None:
+            below = fan.get(oid[depth : depth + 2])
+            if below is None:
+                return frozenset()
+            tree, depth = below, depth + 2
+        found: set[BlobId] = set()
+        trees = {tree}
+        while trees:
+            levels = [self._level(tree, depth) for tree in trees]
+            for level in levels:
+                found.update(level.notes.get(oid[depth:], ()))
+            digits = oid[depth : depth + 2]
+            trees = {folder for level in levels for folder in level.folders.get(digits, ())}
+            depth += 2
+        return frozenset(found)
 
     def notes(self, roots: Iterable[TreeId]) -> Mapping[str, Blobs]:
         """Return every object id that has a note in any of the trees, with all of its blobs."""
         found: dict[str, set[BlobId]] = defaultdict(set)
-        for oid, blob in self._walk(set(roots), "", set()):
-            found[oid].add(blob)
+        for oid, blobs in self._walk(set(roots), "", frozenset(), _Visits()):
+            found[oid].update(blobs)
         return {oid: frozenset(blobs) for oid, blobs in found.items()}
 
     def beyond(self, own: Iterable[TreeId], theirs: Iterable[TreeId]) -> Mapping[str, Blobs]:
         """Return the notes of `own`, leaving out folders that `theirs` has as well: what may differ, and more."""
         shared: set[tuple[TreeId, str]] = set()
-        self._mark(set(own), set(theirs), "", shared)
+        visits = _Visits()
+        self._mark(set(own), set(theirs), "", shared, visits)
         found: dict[str, set[BlobId]] = defaultdict(set)
-        for oid, blob in self._walk(set(own), "", shared):
-            found[oid].add(blob)
+        for oid, blobs in self._walk(set(own), "", shared, visits):
+            found[oid].update(blobs)
         return {oid: frozenset(blobs) for oid, blobs in found.items()}
 
-    def _mark(self, own: set[TreeId], theirs: set[TreeId], prefix: str, shared: set[tuple[TreeId, str]]) -> None:
+    def _mark(
+        self,
+        own: set[TreeId],
+        theirs: set[TreeId],
+        prefix: str,
+        shared: set[tuple[TreeId, str]],
+        visits: _Visits,
+    ) -> None:
         shared.update((tree, prefix) for tree in own & theirs)
         mine, others = _Pile(), _Pile()
-        for tree in own - theirs:
-            mine.add(self._level(tree, len(prefix)))
-        for tree in theirs:
-            others.add(self._level(tree, len(prefix)))
+        for trees, pile in ((own - theirs, mine), (theirs, others)):
+            for tree in trees:
+                pile.add(self._visit(tree, len(prefix), visits.marked))
         for digits in mine.folders.keys() & others.folders.keys():
-            self._mark(mine.folders[digits], others.folders[digits], prefix + digits, shared)
+            self._mark(mine.folders[digits], others.folders[digits], prefix + digits, shared, visits)
 
     def _walk(
-        self, trees: set[TreeId], prefix: str, without: set[tuple[TreeId, str]]
-    ) -> Iterator[tuple[str, BlobId]]:
-        """Yield (object id, blob) of every note in folders that aren't in `without`."""
-        below: dict[str, set[TreeId]] = defaultdict(set)
-        for tree in trees:
-            if (tree, prefix) in without:
-                continue
-            level = self._level(tree, len(prefix))
-            for rest, blobs in level.notes.items():
-                for blob in blobs:
-                    yield prefix + rest, blob
-            for digits, folders in level.folders.items():
-                below[digits].update(folders)
-        for digits, joined in below.items():
-            yield from self._walk(joined, prefix + digits, without)
+        self, trees: Iterable[TreeId], prefix: str, without: Set[tuple[TreeId, str]], visits: _Visits
+    ) -> Iterator[tuple[str, tuple[BlobId, ...]]]:
+        """Yield (object id, blobs) of every note in folders that aren't in `without`, several times for some."""
+        places = [(prefix, set(trees))]
+        while places:
+            prefix, here = places.pop()
+            below: dict[str, set[TreeId]] = {}
+            for tree in here:
+                if without and (tree, prefix) in without:
+                    continue
+                level = self._visit(tree, len(prefix), visits.walked)
+                for rest, blobs in level.notes.items():
+                    yield prefix + rest, blobs
+                for digits, folders in level.folders.items():
+                    below.setdefault(digits, set()).update(folders)
+            places += [(prefix + digits, joined) for digits, joined in below.items()]
+
+    def _visit(self, tree: TreeId, depth: int, seen: _Seen) -> _Level:
+        """Return a folder on a walk; raises `StoreError` `notes-tree-repeats` where there is no end to it."""
+        level = self._level(tree, depth)
+        seen.count(tree, level)
+        return level
 
     def join(self, roots: Iterable[TreeId], loose: Mapping[str, Blobs], settle: Settle) -> TreeId:
         """Return the tree of everything that the trees hold and the `loose` notes, by object id.
@@ -133,49 +193,75 @@ class NotesTrees:
         Foreign entries are kept; of two with one name the greater (mode, id) is, and a note's place comes first.
         """
         pile = {oid: set(blobs) for oid, blobs in loose.items()}
-        tree = self._join(set(roots), pile, "", settle)
+        tree = self._join(set(roots), pile, "", settle, _Visits())
         return tree if tree is not None else self._objects.write_tree(())
 
     def _join(
-        self, trees: set[TreeId], loose: Mapping[str, set[BlobId]], prefix: str, settle: Settle
+        self,
+        trees: set[TreeId],
+        loose: Mapping[str, set[BlobId]],
+        prefix: str,
+        settle: Settle,
+        visits: _Visits,
     ) -> TreeId | None:
         if not loose and len(trees) == 1:
             return next(iter(trees))
+        if len(trees) == 1 and len(prefix) < 2 * _LEVELS:
+            [tree] = trees
+            fan = self._fan(tree)
+            if fan is not None:
+                return self._join_below(fan, loose, prefix, settle, visits)
         pile = _Pile()
         for rest, blobs in loose.items():
             pile.notes[rest].update(blobs)
         for tree in trees:
-            pile.add(self._level(tree, len(prefix)))
+            pile.add(self._visit(tree, len(prefix), visits.marked))
         if len(prefix) < 2 * _LEVELS:
-            entries = self._inner_entries(pile, prefix, settle)
+            entries = self._inner_entries(pile, prefix, settle, visits)
         else:
-            entries = self._leaf_entries(pile, prefix, settle)
+            entries = self._leaf_entries(pile, prefix, settle, visits)
         taken = {entry.name for entry in entries}
         entries += [TreeEntry(*_last(name, kinds)) for name, kinds in pile.foreign.items() if name not in taken]
         return self._objects.write_tree(entries) if entries else None
 
-    def _inner_entries(self, pile: _Pile, prefix: str, settle: Settle) -> list[TreeEntry]:
+    def _join_below(
+        self, fan: Fan, loose: Mapping[str, set[BlobId]], prefix: str, settle: Settle, visits: _Visits
+    ) -> TreeId:
+        """Return a folder with loose notes joined into the folders that they belong in, all others as they are."""
+        pushed: dict[str, dict[str, set[BlobId]]] = defaultdict(dict)
+        for rest, blobs in loose.items():
+            pushed[rest[:2]][rest[2:]] = blobs
+        replaced = {}
+        for digits, notes in pushed.items():
+            there = fan.get(digits)
+            joined = self._join(set() if there is None else {there}, notes, prefix + digits, settle, visits)
+            if joined is not None:
+                replaced[digits] = joined
+        return self._objects.write_tree_bytes(fan.with_folders(replaced))
+
+    def _inner_entries(self, pile: _Pile, prefix: str, settle: Settle, visits: _Visits) -> list[TreeEntry]:
         pushed: dict[str, dict[str, set[BlobId]]] = defaultdict(dict)
         for rest, blobs in pile.notes.items():
             pushed[rest[:2]][rest[2:]] = blobs
         entries = []
         for digits in pile.folders.keys() | pushed.keys():
-            tree = self._join(pile.folders.get(digits, set()), pushed.get(digits, {}), prefix + digits, settle)
+            folders, notes = pile.folders.get(digits, set()), pushed.get(digits, {})
+            tree = self._join(folders, notes, prefix + digits, settle, visits)
             if tree is not None:
                 entries.append(TreeEntry(MODE_FOLDER, digits, tree))
         return entries
 
-    def _leaf_entries(self, pile: _Pile, prefix: str, settle: Settle) -> list[TreeEntry]:
+    def _leaf_entries(self, pile: _Pile, prefix: str, settle: Settle, visits: _Visits) -> list[TreeEntry]:
         """Return the notes of the last level, those from deeper folders among them; what is left there stays."""
         entries = []
         for digits, trees in pile.folders.items():
-            for oid, blob in self._walk(trees, prefix + digits, set()):
-                pile.notes[oid[len(prefix) :]].add(blob)
+            for oid, blobs in self._walk(trees, prefix + digits, frozenset(), visits):
+                pile.notes[oid[len(prefix) :]].update(blobs)
             residue = self._strip(trees, len(prefix) + 2)
             if residue is not None:
                 entries.append(TreeEntry(MODE_FOLDER, digits, residue))
-        for rest, blobs in pile.notes.items():
-            kept = settle(prefix + rest, frozenset(blobs))
+        for rest, found in pile.notes.items():
+            kept = settle(prefix + rest, frozenset(found))
             if kept is not None:
                 entries.append(TreeEntry(MODE_FILE, rest, kept))
         return entries
@@ -194,30 +280,43 @@ class NotesTrees:
         entries += [TreeEntry(*_last(name, kinds)) for name, kinds in pile.foreign.items() if name not in taken]
         return self._objects.write_tree(entries) if entries else None
 
+    def _fan(self, tree: TreeId) -> Fan | None:
+        if tree not in self._fans:
+            self._fans[tree] = Fan.of(self._stored(tree), self._digits // 2)
+        return self._fans[tree]
+
+    def _stored(self, tree: TreeId) -> bytes:
+        """Return a folder as it is stored; the last one is kept, for what turns out to be no fan."""
+        if self._last[0] != tree:
+            raw = self._objects.tree_bytes(tree)
+            if raw is None:
+                raise object_missing("notes tree", tree)
+            self._last = (tree, raw)
+        return self._last[1]
+
     def _level(self, tree: TreeId, depth: int) -> _Level:
         known = self._levels.get((tree, depth))
         if known is None:
-            entries = self._objects.read_tree(tree)
-            if entries is None:
-                raise object_missing("notes tree", tree)
-            known = self._levels[tree, depth] = _sorted_out(entries, self._digits - depth)
+            known = _sorted_out(tree, self._stored(tree), self._digits - depth)
+            self._levels[tree, depth] = known
         return known
 
 
-def _sorted_out(entries: Iterable[TreeEntry], digits_left: int) -> _Level:
+def _sorted_out(tree: TreeId, raw: bytes, digits_left: int) -> _Level:
     notes: dict[str, tuple[BlobId, ...]] = {}
     folders: dict[str, tuple[TreeId, ...]] = {}
     foreign: list[TreeEntry] = []
-    for entry in entries:
-        name = entry.name.lower()
+    for mode, name, oid in split_tree(tree, raw):
         length = len(name)
-        is_hex = length in (2, digits_left) and _HEX.match(name) is not None
-        if is_hex and length == digits_left and entry.mode in _NOTE_MODES:
-            notes[name] = (*notes.get(name, ()), BlobId(entry.oid))
-        elif is_hex and length == 2 and digits_left > 2 and entry.mode == MODE_FOLDER:
-            folders[name] = (*folders.get(name, ()), TreeId(entry.oid))
+        is_hex = (length == digits_left or length == 2) and _HEX.match(name) is not None
+        if is_hex and length == digits_left and mode.lstrip(b"0") in _NOTE_MODES:
+            digits = name.decode("ascii").lower()
+            notes[digits] = (*notes.get(digits, ()), BlobId(oid.hex()))
+        elif is_hex and length == 2 and digits_left > 2 and mode.lstrip(b"0") == _FOLDER_MODE:
+            digits = name.decode("ascii").lower()
+            folders[digits] = (*folders.get(digits, ()), TreeId(oid.hex()))
         else:
-            foreign.append(entry)
+            foreign.append(TreeEntry(int(mode, 8), name.decode("utf-8", "surrogateescape"), oid.hex()))
     return _Level(notes, folders, tuple(foreign))
 
 

@@ -82,8 +82,14 @@ class GitObjects(Protocol):
     def read_tree(self, tree: TreeId) -> tuple[TreeEntry, ...] | None:
         """Return a tree's entries in git's order, or None where the repository lacks it."""
 
+    def tree_bytes(self, tree: TreeId) -> bytes | None:
+        """Return a tree as it is stored, or None where the repository lacks it; for readers of many trees."""
+
     def write_tree(self, entries: Iterable[TreeEntry]) -> TreeId:
         """Store a tree of entries given in any order and return its id."""
+
+    def write_tree_bytes(self, raw: bytes) -> TreeId:
+        """Store a tree that is given as it is stored, and return its id."""
 
     def write_commit(
         self, *, tree: TreeId, parents: Sequence[CommitId], message: str, identity: Identity

@@ -102,14 +102,23 @@ def all_tips(objects: GitObjects) -> Tips:
 
 
 def roots_of(objects: GitObjects, tips: Tips) -> Roots:
-    """Return the notes trees that the tips hold; raises `StoreError` `object-missing`."""
-    records = {tree_of(objects, tip) for tip in tips.records}
-    bodies = {tree_of(objects, tip) for tip in tips.bodies}
+    """Return the notes trees that the tips hold; raises `StoreError` `object-missing`.
+
+    A tip that is no commit holds no ledger: whoever left a tag or a blob at a remote blocks nobody here.
+    """
+    records = {tree_of(objects, tip) for tip in tips.records if _may_hold_a_ledger(objects, tip)}
+    bodies = {tree_of(objects, tip) for tip in tips.bodies if _may_hold_a_ledger(objects, tip)}
     for tip in tips.inbox:
+        if not _may_hold_a_ledger(objects, tip):
+            continue
         for entry in objects.read_tree(tree_of(objects, tip)) or ():
             if entry.mode == MODE_FOLDER and entry.name in ("records", "bodies"):
                 (records if entry.name == "records" else bodies).add(TreeId(entry.oid))
     return Roots(records=frozenset(records), bodies=frozenset(bodies))
+
+
+def _may_hold_a_ledger(objects: GitObjects, tip: CommitId) -> bool:
+    return objects.object_kind(tip) in ("commit", None)
 
 
 def tree_of(objects: GitObjects, commit: CommitId) -> TreeId:

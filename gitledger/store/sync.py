@@ -23,7 +23,7 @@ from gitledger.store.refs import BODIES_REF, INBOX_PREFIX, RECORDS_REF, Tips, ro
 from gitledger.store.remote import Answer, Remote, not_published
 from gitledger.store.repository import Repository
 
-__all__ = ["NETWORK_RETRY", "NETWORK_TIMEOUT_S", "PublishResult", "Sync", "fetch", "publish"]
+__all__ = ["NETWORK_RETRY", "NETWORK_TIMEOUT_S", "PublishResult", "Sync", "fetch", "is_inbox", "publish"]
 
 NETWORK_TIMEOUT_S = 300.0
 """How long one sync may take, in seconds."""
@@ -90,7 +90,7 @@ def fetch(sync: Sync) -> None:
     kept = Tips(
         records=_not_within(sync.repository, before.records, after.records),
         bodies=_not_within(sync.repository, before.bodies, after.bodies),
-        inbox=frozenset(tip for tip in before.inbox - after.inbox if _is_inbox(objects, tip)),
+        inbox=frozenset(tip for tip in before.inbox - after.inbox if is_inbox(objects, tip)),
     )
     if kept != Tips():
         sync.unite(kept)
@@ -156,7 +156,7 @@ def _unite_tracking(sync: Sync) -> Mapping[str, CommitId]:
     prefix = tracking_prefix(sync.remote) + "inbox/"
     _drop_garbage(sync)
     theirs = objects.list_refs(prefix)
-    own = {name: tip for name, tip in objects.list_refs(INBOX_PREFIX).items() if _is_inbox(objects, tip)}
+    own = {name: tip for name, tip in objects.list_refs(INBOX_PREFIX).items() if is_inbox(objects, tip)}
     notes = sync.ledger.tracking_tips(sync.remote)
     inbox = frozenset([*theirs.values(), *own.values()])
     sync.unite(Tips(records=notes.records, bodies=notes.bodies, inbox=inbox))
@@ -180,11 +180,11 @@ def _fetch(sync: Sync, remote: Remote, code: str) -> None:
 def _drop_garbage(sync: Sync) -> None:
     """Forget fetched inbox refs that hold no ledger: whoever put them at the remote blocks nobody here."""
     for name, tip in sync.repository.objects.list_refs(tracking_prefix(sync.remote) + "inbox/").items():
-        if not _is_inbox(sync.repository.objects, tip):
+        if not is_inbox(sync.repository.objects, tip):
             _move(sync, RefUpdate(name, tip, None))
 
 
-def _is_inbox(objects: GitObjects, tip: CommitId) -> bool:
+def is_inbox(objects: GitObjects, tip: CommitId) -> bool:
     """Return whether a ref of an inbox is what we put there; anything else is left alone."""
     info = objects.read_commit(tip)
     entries = (objects.read_tree(info.tree) if info else None) or ()

@@ -34,12 +34,12 @@ class LedgerView:
         Lines over the limit are among them. A note of more than `MAX_NOTE_BYTES` isn't read: `faults` says so, and
         whoever judges has to ask for both.
         """
-        return split_lines(self._content(blob) for blob in self._notes(commit) if not self._is_too_large(blob))
+        return split_lines(self._content(blob) for blob in self.notes(commit) if not self._is_too_large(blob))
 
     def faults(self, commit: CommitId) -> tuple[NoteFault, ...]:
         """Return the limits that the notes of a commit exceed, each of which may hide evidence."""
         found: set[NoteFault] = set()
-        for blob in self._notes(commit):
+        for blob in self.notes(commit):
             if self._is_too_large(blob):
                 size = self._objects.blob_size(blob)
                 text = f"note of {commit}: its size in bytes is {size}, more than the limit of {MAX_NOTE_BYTES}"
@@ -69,7 +69,13 @@ class LedgerView:
         notes = self._trees.notes(self._roots.bodies)
         return frozenset(BlobId(oid) for oid, blobs in notes.items() if oid in blobs)
 
-    def _notes(self, commit: CommitId) -> Blobs:
+    def false_bodies(self) -> frozenset[BlobId]:
+        """Return the paths in bodies trees at which there is another blob than the one that they spell."""
+        notes = self._trees.notes(self._roots.bodies)
+        return frozenset(BlobId(oid) for oid, blobs in notes.items() if blobs - {oid})
+
+    def notes(self, commit: CommitId) -> Blobs:
+        """Return the blobs that are a commit's note, whose lines are united."""
         found: set[BlobId] = set()
         for root in self._roots.records:
             found |= self._trees.find(root, commit)

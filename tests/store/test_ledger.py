@@ -142,6 +142,30 @@ def test_garbage_in_a_note_blocks_nobody_and_hides_nothing(ledger, add, plant):
     assert ledger.lines(A) == (b"\x00\xff", b"not json at all", b"{}")
 
 
+@pytest.mark.parametrize("name", ["o/inbox/x", "o/records", "o/bodies"])
+@pytest.mark.parametrize("kind", ["blob", "tree", "tag"])
+def test_law_7_a_fetched_ref_that_is_no_commit_blocks_nobody(ledger, add, git_repo, name, kind):
+    """As a plain `git fetch` brings it, before any sync has looked at it."""
+    commit = git_repo.commit({"a": "1"})
+    git_repo.git("tag", "-a", "-m", "t", "v1")
+    target = {"blob": "HEAD:a", "tree": "HEAD^{tree}", "tag": "v1"}[kind]
+    git_repo.git("update-ref", TRACKING_PREFIX + name, git_repo.git("rev-parse", target))
+    add(commit, b"line", bodies=[b"body"])
+    assert ledger.lines(CommitId(commit)) == (b"line",)
+    assert ledger.commits() == {commit}
+    assert len(ledger.view().bodies()) == 1
+    assert ledger.local_only("o") == {commit: (b"line",)}
+
+
+def test_a_missing_commit_is_damage_and_no_garbage(ledger, git_repo):
+    path = git_repo.path / ".git" / TRACKING_PREFIX / "o" / "records"
+    path.parent.mkdir(parents=True)
+    path.write_text("1" * 40 + "\n")
+    with pytest.raises(StoreError) as caught:
+        ledger.commits()
+    assert caught.value.code == "object-missing"
+
+
 def test_a_note_over_its_limit_is_a_fault_and_never_a_silent_cut(ledger, add, plant, monkeypatch):
     plant(TRACKING_PREFIX + "origin/records", {A: b"x" * 50 + b"\n"})
     add(A, b"small")

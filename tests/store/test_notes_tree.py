@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -149,13 +151,17 @@ class Counting:
     def __getattr__(self, name):
         return getattr(self._objects, name)
 
-    def read_tree(self, tree):
+    def tree_bytes(self, tree):
         self.reads += 1
-        return self._objects.read_tree(tree)
+        return self._objects.tree_bytes(tree)
 
     def write_tree(self, entries):
         self.writes += 1
         return self._objects.write_tree(entries)
+
+    def write_tree_bytes(self, raw):
+        self.writes += 1
+        return self._objects.write_tree_bytes(raw)
 
 
 def test_s25_look_up_and_update_among_20000_notes_touch_one_folder_a_level(git_repo, open_objects):
@@ -247,3 +253,51 @@ def test_find_notes_and_beyond_agree_in_every_fan_out(objects, blobs, tree_of_pa
     for oid, found in expected(own).items():
         assert found <= expected(theirs).get(oid, set()) | beyond.get(oid, set())
     assert trees.beyond([mine], [mine]) == {}
+
+
+@pytest.fixture
+def endless(objects, blobs):
+    """A tree of 19 small objects that spells 256 ** 19 notes; or, with `of_folders`, none at all."""
+
+    def make(*, of_folders: bool = False):
+        rest = TreeEntry(MODE_FOLDER if of_folders else MODE_FILE, "00", blobs[0])
+        tree = objects.write_tree([] if of_folders else [rest])
+        for _ in range(19):
+            tree = objects.write_tree([TreeEntry(MODE_FOLDER, f"{n:02x}", tree) for n in range(256)])
+        return tree
+
+    return make
+
+
+@pytest.mark.parametrize("of_folders", [False, True])
+def test_a_folder_that_repeats_itself_without_end_is_refused_within_seconds(trees, objects, endless, of_folders):
+    tree = endless(of_folders=of_folders)
+    other = objects.write_tree([TreeEntry(MODE_FOLDER, "ab", objects.write_tree([]))])
+    start = time.perf_counter()
+    for walk in (
+        lambda: trees.notes([tree]),
+        lambda: trees.beyond([tree], [other]),
+        lambda: trees.join([tree], {ID: frozenset({objects.write_blob(b"x")})}, keep_least),
+    ):
+        with pytest.raises(StoreError) as caught:
+            walk()
+        assert caught.value.code == "notes-tree-repeats"
+    assert time.perf_counter() - start < 60
+    found = trees.find(tree, ID[:38] + "00")
+    assert len(found) == (0 if of_folders else 1)
+
+
+def test_a_look_up_among_folders_of_every_spelling_reads_each_once(objects, blobs):
+    """`ab`, `aB`, `Ab` and `AB` are one folder; four a level would be 4 ** 19 ways to one note."""
+    tree = objects.write_tree([TreeEntry(MODE_FILE, "ab", blobs[0])])
+    for _ in range(19):
+        tree = objects.write_tree([TreeEntry(MODE_FOLDER, name, tree) for name in ("ab", "aB", "Ab", "AB")])
+    counting = Counting(objects)
+    assert NotesTrees(counting).find(tree, "ab" * 20) == {blobs[0]}
+    assert counting.reads == 20
+
+
+def test_a_union_that_need_not_look_into_a_folder_without_end_does_not(trees, objects, endless):
+    tree = endless()
+    other = objects.write_tree([TreeEntry(MODE_FOLDER, "ab", objects.write_tree([]))])
+    assert trees.join([tree, other], {}, keep_least) == tree

@@ -103,7 +103,8 @@ def test_s02_a_ref_that_moves_before_the_update_is_built_upon_anew(objects, alic
     Ledger(meddling).append({A: [b"ours"]}, [b"our body"], identity=alice, message="m")
     rounds = [n for n in range(1, 4) if b"rival %d" % n in rival.lines(A)]
     assert rounds
-    assert meddling.attempts == 2 + len(rounds)
+    # A rival beside the bodies moves the records too, on whose old value ours were built.
+    assert meddling.attempts == 2 + len(rounds) + (ref == BODIES_REF)
     first = [b"first"] if existing else []
     assert rival.lines(A) == tuple(sorted([*first, b"ours", *(b"rival %d" % n for n in rounds)]))
     assert rival.has_body(blob_id(b"our body", "sha1"))

@@ -1,0 +1,70 @@
+"""What only `fsck` asks of a repository: what its ledger once held, which refs hold none, which locks there are."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from gitledger.records.ids import BlobId, CommitId
+from gitledger.store.encoding import ID_BYTES
+from gitledger.store.refs import BODIES_REF, INBOX_PREFIX, RECORDS_REF, TRACKING_PREFIX
+from gitledger.store.repository import Repository
+from gitledger.store.sync import is_inbox
+
+__all__ = ["garbage_refs", "lock_files", "once_noted", "states_of"]
+
+_ANY = frozenset({0, 1, 128})
+_FOLDERS = ("refs/notes/gitledger", "refs/gitledger")
+
+
+def states_of(repository: Repository, ref: str) -> tuple[CommitId, ...]:
+    """Return the commits that a ref points to and, as far as its reflog tells, pointed to; those still here."""
+    done = repository.git.run("log", "-g", "--format=%H", ref, "--", statuses=_ANY)
+    now = repository.objects.read_ref(ref)
+    found = dict.fromkeys([*([] if now is None else [now]), *map(CommitId, done.text.split())])
+    return tuple(tip for tip in found if repository.objects.object_kind(tip) == "commit")
+
+
+def once_noted(repository: Repository, tips: Iterable[CommitId]) -> Mapping[str, frozenset[BlobId]]:
+    """Return the blobs that any state of a notes ref, from `tips` back to its beginning, held for an object.
+
+    One git process reads it all. A blob that stood at several objects is told for one of them.
+    """
+    wanted = list(tips)
+    if not wanted:
+        return {}
+    done = repository.git.run(
+        *("rev-list", "--objects", "--missing=allow-any", "--stdin"), stdin="\n".join(wanted).encode() + b"\n"
+    )
+    digits = 2 * ID_BYTES[repository.object_format]
+    found: dict[str, set[BlobId]] = defaultdict(set)
+    for line in done.text.split("\n"):
+        blob, _, path = line.partition(" ")
+        oid = path.replace("/", "").lower()
+        if len(oid) == digits and set(oid) <= set("0123456789abcdef"):
+            found[oid].add(BlobId(blob))
+    return {oid: frozenset(blobs) for oid, blobs in found.items()}
+
+
+def garbage_refs(repository: Repository) -> tuple[str, ...]:
+    """Return the refs of the ledger that hold no part of one: no commit, or an inbox of something else."""
+    objects = repository.objects
+    refs = dict(objects.list_refs(TRACKING_PREFIX)) | dict(objects.list_refs(INBOX_PREFIX))
+    for name in (RECORDS_REF, BODIES_REF):
+        tip = objects.read_ref(name)
+        if tip is not None:
+            refs[name] = tip
+    return tuple(
+        name
+        for name, tip in sorted(refs.items())
+        if objects.object_kind(tip) not in ("commit", None) or ("/inbox/" in name and not is_inbox(objects, tip))
+    )
+
+
+def lock_files(repository: Repository) -> tuple[Path, ...]:
+    """Return the lock files on the ledger's refs, and on the file that all packed refs share."""
+    common = repository.common_dir
+    found = [lock for folder in _FOLDERS for lock in (common / folder).rglob("*.lock")]
+    packed = common / "packed-refs.lock"
+    return tuple(sorted([*found, *([packed] if packed.exists() else [])]))
