@@ -60,6 +60,11 @@ def _everywhere() -> list[click.Option]:
     return [folder, *options]
 
 
+def _with_breaks(text: str | None) -> str:
+    r"""Return a help text in which the two characters `\b`, as raw docstrings spell it, keep lines as they are."""
+    return (text or "").replace("\\b\n", "\b\n")
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are asked for: start-up stays short."""
 
@@ -73,6 +78,7 @@ class LazyGroup(click.Group):
             return None
         module = importlib.import_module(f"gitledger.cli.{COMMANDS[cmd_name][0]}")
         command: click.Command = module.command
+        command.help = _with_breaks(command.help)
         known = {parameter.name for parameter in command.params}
         command.params += [option for option in _everywhere() if option.name not in known]
         return command
@@ -117,6 +123,9 @@ def app(ctx: click.Context, directory: str | None, quiet: bool, verbose: bool, n
     ctx.obj = Output.of(os.environ, directory=directory, quiet=quiet, verbose=verbose, no_color=no_color)
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
+
+
+app.help = _with_breaks(app.help)
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
