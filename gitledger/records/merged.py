@@ -31,6 +31,7 @@ from gitledger.records.statement import (
     encode_statement,
     readable,
 )
+from gitledger.records.threshold import meets
 
 __all__ = ["CarriedClaim", "CoverageClaim", "MergedReceipt", "MergedShard"]
 
@@ -93,13 +94,21 @@ class CoverageClaim:
     def decode(cls, reader: Reader) -> CoverageClaim:
         """Return the claim at `reader`; raises `DecodeError`."""
         total = reader.integer("total")
-        return cls(
+        claim = cls(
             covered=reader.integer("covered", high=total),
             total=total,
             threshold=reader.opt_text("threshold"),
             precision=reader.integer("precision", high=20),
             passed=reader.opt_boolean("passed"),
         )
+        if claim.threshold is not None and claim.passed is not None:
+            try:
+                found = meets(claim.covered, total, claim.threshold, claim.precision)
+            except ValueError as error:
+                fail(f"{reader.path}.threshold", str(error))
+            if found is not claim.passed:
+                fail(f"{reader.path}.passed", "not what the integers and the threshold say")
+        return claim
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -129,6 +129,7 @@ def _keep_paths(controller: Any) -> None:
     """
     combining = getattr(controller, "combining_cov", None)
     if combining is not None and combining.get_option("run:relative_files"):
+        combining.get_data()  # only the union shall not guess; the report names files as it always does
         combining.set_option("run:relative_files", False)
 
 
@@ -143,7 +144,7 @@ def _facts(config: pytest.Config) -> dict[str, Any] | None:
     if module is None or active is None:
         return None
     settings = active.config
-    collector = getattr(active, "_collector", None)
+    collector: Any = getattr(active, "_collector", None)
     config_file = getattr(settings, "config_file", None)
     return {
         "branch": bool(active.get_option("run:branch")),

@@ -48,7 +48,7 @@ class FileCost(NamedTuple):
 
 
 class Durations(NamedTuple):
-    """What is known of tests' durations, by node id, and of the cost of a file; `warnings` say what was ignored."""
+    """What is known of tests' durations by node id, and of a file's cost; `warnings` say what was ignored."""
 
     tests_us: Mapping[str, int]
     fixed_us: int = DEFAULT_FIXED_US
@@ -142,7 +142,7 @@ def files_of_part(node_ids: Iterable[str], index: int, total: int, durations: Du
 
 
 def _shortest_longest(costs: Sequence[int], total: int) -> int:
-    """Return the least length that the longest of `total` runs can have: the least limit that `total` runs keep."""
+    """Return the least length that the longest of `total` runs can have: the least limit that they can keep."""
 
     def fits(limit: int) -> bool:
         runs, length = 1, 0

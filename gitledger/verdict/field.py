@@ -142,8 +142,10 @@ def _candidate(
 ) -> Candidate:
     same_tree = station.tree == situation.tree and situation.config.carry.from_ == "same-manifest"
     same_definition = held.receipt.shard.definition_digest == shard.definition
+    lacks = _coverage_bars(held, shard, situation)
     bars, carry_bars = (
-        find_bars(held, situation, carried=carried, committed_at=station.committed_at) for carried in (False, True)
+        (*find_bars(held, situation, carried=carried, committed_at=station.committed_at), *lacks)
+        for carried in (False, True)
     )
     return Candidate(
         held=held,
@@ -156,6 +158,15 @@ def _candidate(
         carry_bars=carry_bars,
         acceptance=acceptance,
     )
+
+
+def _coverage_bars(held: Held, shard: TargetShard, situation: Situation) -> tuple[Bar, ...]:
+    """Return `coverage-missing` for a green receipt without the fragment that a threshold asks for."""
+    if situation.coverage.threshold is None or not shard.measured or not held.is_green:
+        return ()
+    if "coverage" in held.receipt.bodies:
+        return ()
+    return (Bar("coverage-missing", "the receipt has no coverage fragment"),)
 
 
 def _same_inputs(held: Held, shard: TargetShard) -> bool:

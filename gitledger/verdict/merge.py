@@ -45,10 +45,16 @@ def merge_union(
         merged_at=merged_at,
         repo=replace(repo, dirty=any(shard.dirty for shard in shards)),
         environment=_environment(union),
-        coverage=None,
+        coverage=union.coverage.claim,
         inputs_verified=inputs_verified,
         signer=signer,
     )
+
+
+def _coverage_outcome(union: Union) -> list[Outcome]:
+    """Return `failed` where the union's coverage is under its threshold."""
+    claim = union.coverage.claim
+    return [Outcome.FAILED] if claim is not None and claim.passed is False else []
 
 
 def _entry(choice: Choice) -> MergedShard:

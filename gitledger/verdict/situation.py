@@ -8,13 +8,25 @@ from datetime import datetime
 
 from gitledger.config.schema import Config
 from gitledger.records.bodies import BodyRef
-from gitledger.records.ids import CommitId, Digest, RecordId, ShardKey, TreeId
+from gitledger.records.ids import BlobId, CommitId, Digest, RecordId, ShardKey, TreeId
 from gitledger.records.receipt import ExtraClaim, Split
 from gitledger.verdict.acceptance import Signatories
 from gitledger.verdict.evidence import Evidence, HeldMerged
 from gitledger.verdict.revoked import revoked_records
 
-__all__ = ["Facts", "Situation", "Station", "TargetShard"]
+__all__ = ["CoverageRule", "Facts", "Situation", "Station", "TargetShard"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoverageRule:
+    """The one threshold, as its file spells it (None: there is none), and the decimals to compare at."""
+
+    threshold: str | None = None
+    precision: int = 0
+
+
+def _no_blob(_: str) -> None:
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +35,8 @@ class TargetShard:
 
     `digest_with` gives the manifest digest at the target for given extra inputs; `extra_now` are those inputs as
     they lie in the work tree, None where they can't be seen here. `fault` says why the scope can't be resolved
-    ("" where it can). `redefined`: it differs from the trusted ref's definition and is not accepted.
+    ("" where it can). `redefined`: it differs from the trusted ref's definition and is not accepted. `measured`: a
+    threshold on coverage asks it for a fragment.
     """
 
     key: ShardKey
@@ -34,6 +47,7 @@ class TargetShard:
     split: Split | None = None
     fault: str = ""
     redefined: bool = False
+    measured: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,12 +75,14 @@ class Facts:
 
     `body`: a body's bytes by reference, or None where it is missing. `changed`: the inputs of a shard that differ
     between a commit and the target. `digest_at`: a shard's manifest digest at a commit for given extra inputs,
-    None where it can't be resolved there, which bars a carry.
+    None where it can't be resolved there, which bars a carry. `blob_at`: the blob of a regular file at the target,
+    by its path, None where there is none.
     """
 
     body: Callable[[BodyRef], bytes | None]
     changed: Callable[[CommitId, ShardKey], tuple[str, ...]]
     digest_at: Callable[[CommitId, ShardKey, tuple[ExtraClaim, ...]], Digest | None]
+    blob_at: Callable[[str], BlobId | None] = _no_blob
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +105,7 @@ class Situation:
     facts: Facts
     history_cut: bool = False
     carry: bool | None = None
+    coverage: CoverageRule = CoverageRule()
 
     @property
     def may_carry(self) -> bool:

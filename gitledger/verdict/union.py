@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from gitledger.records.ids import RecordId
 from gitledger.verdict.carry import carry
+from gitledger.verdict.coverage import CoverageUnion, judge_coverage
 from gitledger.verdict.faults import find_faults
 from gitledger.verdict.field import Field, read_field
 from gitledger.verdict.finding import Finding, note
@@ -30,6 +31,7 @@ class Union:
     faults: tuple[Finding, ...]
     notes: tuple[Finding, ...]
     revoked: frozenset[RecordId]
+    coverage: CoverageUnion = field(default_factory=CoverageUnion)
 
     @property
     def results(self) -> tuple[Choice, ...]:
@@ -43,12 +45,14 @@ def form_union(situation: Situation) -> Union:
     chosen = carry(fields, [_with_results(choose_fresh(field), situation) for field in fields], situation)
     revoked = situation.revoked
     choices = tuple(withdraw(choice, situation, revoked) for choice in chosen)
+    coverage = judge_coverage(choices, situation)
     return Union(
         choices=choices,
         fields=fields,
-        faults=find_faults(choices, situation),
-        notes=(*_extra_notes(choices), *_beyond_ancestry(choices), *_undeclared(situation)),
+        faults=(*find_faults(choices, situation), *coverage.faults),
+        notes=(*coverage.notes, *_extra_notes(choices), *_beyond_ancestry(choices), *_undeclared(situation)),
         revoked=revoked,
+        coverage=coverage,
     )
 
 

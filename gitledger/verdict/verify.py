@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from gitledger.records.ids import RecordId
 from gitledger.records.outcomes import TestOutcome
+from gitledger.verdict.coverage import percent
 from gitledger.verdict.evidence import HeldMerged
 from gitledger.verdict.finding import Finding, Verdict, blocking, note
 from gitledger.verdict.revoked import void_revocations
@@ -35,6 +36,7 @@ def judge(union: Union, situation: Situation, lists: TestLists, pins: Iterable[F
         *_nothing(union),
         *union.faults,
         *_outcomes(union),
+        *_coverage(union),
         *pins,
         *judge_tests(union.results, lists),
         *_attempts(union, situation),
@@ -77,6 +79,19 @@ def _outcomes(union: Union) -> Iterator[Finding]:
             expected="passed",
             found="; ".join(filter(None, [found, why, names])),
             remedy=f"git ledger record --shard {choice.shard.key}",
+        )
+
+
+def _coverage(union: Union) -> Iterator[Finding]:
+    """Yield coverage under its threshold."""
+    claim = union.coverage.claim
+    if claim is not None and claim.passed is False:
+        yield blocking(
+            "coverage-under",
+            "8",
+            "coverage",
+            expected=f"at least {claim.threshold}%",
+            found=f"{claim.covered} of {claim.total}, {percent(claim)}%",
         )
 
 
@@ -133,7 +148,11 @@ def _snapshot_fault(held: HeldMerged, union: Union) -> str:
     if revoked:
         return f"it names a revoked record for {', '.join(revoked)}"
     differing = sorted(str(key) for key in set(named) | set(stands) if named.get(key) != stands.get(key))
-    return f"it differs in {', '.join(differing[:5])}" if differing else ""
+    if differing:
+        return f"it differs in {', '.join(differing[:5])}"
+    was, now = held.receipt.coverage, union.coverage.claim
+    same = (was and (was.covered, was.total)) == (now and (now.covered, now.total))
+    return "" if same else "it differs in coverage"
 
 
 def ignored_records(union: Union, situation: Situation) -> tuple[Ignored, ...]:

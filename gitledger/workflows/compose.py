@@ -8,7 +8,7 @@ from dataclasses import replace
 from gitledger import __version__
 from gitledger.machine.environment import environment_facts
 from gitledger.machine.redact import redact_argv, redact_url, secret_values
-from gitledger.records.bodies import BodyRef, TestResult, encode_log, encode_tests
+from gitledger.records.bodies import BodyRef, TestResult, encode_inputs, encode_log, encode_tests
 from gitledger.records.ids import CommitId, ShardKey
 from gitledger.records.outcomes import Outcome
 from gitledger.records.receipt import (
@@ -19,11 +19,13 @@ from gitledger.records.receipt import (
     ShardClaim,
     ShardReceipt,
 )
+from gitledger.store.facts import CommitFacts
 from gitledger.store.worktree import work_tree_state
 from gitledger.trust.sign import claim_of
 from gitledger.trust.signer import Signer
 from gitledger.trust.verified import Rejected, open_record
 from gitledger.workflows.execute import Executed
+from gitledger.workflows.observed import outside_of
 from gitledger.workflows.request import Before, RecordRequest
 from gitledger.workflows.session import Session
 
@@ -44,6 +46,8 @@ def compose(
     bodies = {"tests": encode_tests([_in_microseconds(item) for item in result.results])}
     if run.coverage is not None:
         bodies["coverage"] = run.coverage
+    if run.inputs is not None:
+        bodies["inputs"] = encode_inputs(run.inputs)
     if run.log_text:
         bodies["log"] = encode_log(run.log_text)
     form = session.repo.object_format
@@ -64,7 +68,7 @@ def compose(
             full_count=result.full_count,
             selected_digest=result.selected_digest,
         ),
-        manifest=_manifest(request, before),
+        manifest=_manifest(session, request, before, run),
         repo=_repo(session, request, before),
         session=_session(session, request, run),
         environment=environment_facts(
@@ -86,14 +90,20 @@ def _in_microseconds(result: TestResult) -> TestResult:
     return replace(result, duration_ns=result.duration_ns // 1000 * 1000)
 
 
-def _manifest(request: RecordRequest, before: Before) -> ManifestClaim:
+def _manifest(session: Session, request: RecordRequest, before: Before, run: Executed) -> ManifestClaim:
+    """Return the inputs as declared, and what the run read beside them: the first of it, the body has it all."""
     definition = request.definition
+    outside: tuple[str, ...] | None = None
+    if run.inputs is not None:
+        facts = CommitFacts(session.repo.objects, session.repo.commit(before.head).tree)
+        outside = outside_of(before.manifest, facts, run.inputs.paths)[:MAX_LISTED_PATHS]
     return ManifestClaim(
         digest=before.manifest.digest,
         paths=definition.paths,
         extra_paths=definition.extra_paths,
         excluded_paths=definition.excluded_paths,
         extra=before.manifest.extra or (),
+        outside=outside,
     )
 
 

@@ -13,16 +13,18 @@ from gitledger.errors import ConfigError, DecodeError, ManifestError
 from gitledger.machine.child import ChildExit, run_child
 from gitledger.machine.redact import excerpt, secret_values
 from gitledger.manifest.resolve import resolve
+from gitledger.records.bodies import Inputs
 from gitledger.store.extras import ExtraFiles
 from gitledger.store.facts import CommitFacts
 from gitledger.suites.cut import read_durations
-from gitledger.suites.inject import child_environment, without_keys
+from gitledger.suites.inject import child_environment, with_observer, without_keys
 from gitledger.suites.journal import read_journal
 from gitledger.suites.part import is_the_part, of_part, with_companion
 from gitledger.suites.recorder import summarise
 from gitledger.suites.result import SuiteResult, conclude
 from gitledger.workflows.declared import is_declared_command
 from gitledger.workflows.fragment import fragment_of_run
+from gitledger.workflows.observed import inputs_of_run
 from gitledger.workflows.reports import look_at_report, result_of_leftover, result_of_run
 from gitledger.workflows.request import Before, RecordRequest
 from gitledger.workflows.session import Session
@@ -47,6 +49,7 @@ class Executed:
     reasons: tuple[str, ...]
     log_text: str = ""
     coverage: bytes | None = None
+    inputs: Inputs | None = None
 
 
 def execute(session: Session, request: RecordRequest, before: Before) -> Executed:
@@ -79,7 +82,7 @@ def _in_folder(
     split = request.definition.split
     durations = session.repo.file_at(before.head, DURATIONS_PATH) if split else None
     env = without_keys(session.environ, pass_agent=request.pass_agent)
-    plugin = folder / "plugin"
+    plugin, observed = folder / "plugin", folder / "observed"
     if results.kind == "pytest":
         plugin.mkdir()
         env = child_environment(
@@ -91,6 +94,9 @@ def _in_folder(
             marker=request.definition.marker,
         )
         env = with_companion(env, folder=plugin, split=split, durations=durations)
+        observer = folder / "observer"
+        observer.mkdir()
+        env, observed = with_observer(env, folder=observer, root=root)
     earlier = look_at_report(results, root)
     log = folder / "log"
     ended = run_child(
@@ -102,8 +108,10 @@ def _in_folder(
         timeout_s=request.timeout_s,
         echo=request.echo,
     )
+    inputs: Inputs | None = None
     if results.kind == "pytest":
         result = _from_journal(journal, nonce, ended, root)
+        inputs = inputs_of_run(session, before, result, observed)
     else:
         result = result_of_run(results, root, request.key, ended, earlier)
     reasons = _reasons(session, request, argv, before)
@@ -124,6 +132,7 @@ def _in_folder(
         reasons=tuple(reasons),
         log_text=excerpt(log, LOG_EXCERPT_BYTES, secret_values(session.environ)),
         coverage=fragment,
+        inputs=inputs,
     )
 
 

@@ -11,8 +11,8 @@ from gitledger.records.fragments import encode_fragment
 from gitledger.records.ids import BlobId
 from gitledger.suites.inject import without_keys
 from gitledger.suites.measured import (
-    Measurement,
     MeasureError,
+    Measurement,
     facts_of,
     fragment_from,
     prepare_reading,

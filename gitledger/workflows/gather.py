@@ -20,6 +20,8 @@ from gitledger.verdict.evidence import sort_records
 from gitledger.verdict.finding import Finding, blocking, note
 from gitledger.verdict.pins import redefined
 from gitledger.verdict.situation import Facts, Situation, Station, TargetShard
+from gitledger.workflows.coverage_rule import coverage_pin, coverage_rule
+from gitledger.workflows.forge_users import ask_forges
 from gitledger.workflows.inputs import Inputs
 from gitledger.workflows.relevance import Relevance
 from gitledger.workflows.session import Session
@@ -50,10 +52,12 @@ def gather(
     carry: bool | None = None,
     at: str | None = None,
     accept_shards: bool = False,
+    current_keys: bool = False,
 ) -> Case:
     """Return the case of a commit: shards from the judged commit, everything else from the trusted one.
 
-    Raises `ConfigError`, `UsageError` and `StoreError` where it can't be judged at all.
+    `current_keys`: forges are asked anew, whatever they answered lately. Raises `ConfigError`, `UsageError`,
+    `TrustError` and `StoreError` where it can't be judged at all.
     """
     repo = session.repo
     trusted = load_trusted(repo, target, policy_from)
@@ -67,6 +71,8 @@ def gather(
     shards = tuple(inputs.shards(held_back))
     stations = _stations(session, view, target, trusted, shards)
     now = _moment(session, at)
+    evidence = [station.evidence for station in stations]
+    keys = ask_forges(session, trusted.config, trusted.signers, now, evidence, current=current_keys)
     return Case(
         situation=Situation(
             commit=target,
@@ -76,18 +82,33 @@ def gather(
             config=trusted.config,
             shards=shards,
             stations=stations,
-            signatories=signatories(
-                trusted.config.policy, trusted.signers, now, [station.evidence for station in stations]
+            signatories=signatories(trusted.config.policy, trusted.signers, now, evidence, forges=keys.answers),
+            facts=Facts(
+                body=_bodies(view),
+                changed=inputs.changed,
+                digest_at=inputs.digest_at,
+                blob_at=inputs.blob,
             ),
-            facts=Facts(body=_bodies(view), changed=inputs.changed, digest_at=inputs.digest_at),
             history_cut=repo.history_is_cut(target),
             carry=carry,
+            coverage=coverage_rule(repo, trusted.commit, trusted.config),
         ),
         trusted=trusted,
         judged=judged,
         pinned=pinned,
-        limits=tuple(_limits(view, target, stations)),
+        limits=(
+            *keys.notes,
+            *_limits(view, target, stations),
+            *_coverage_pin(repo, trusted, (target, own), accepted=accept_shards),
+        ),
     )
+
+
+def _coverage_pin(
+    repo: Repository, trusted: Trusted, judged: tuple[CommitId, Config], *, accepted: bool
+) -> Iterator[Finding]:
+    if trusted.config.policy.pin_shards and not trusted.is_self:
+        yield from coverage_pin(repo, judged, (trusted.commit, trusted.config), accepted=accepted)
 
 
 def definitions(config: Config) -> dict[ShardKey, Digest]:

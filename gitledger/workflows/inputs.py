@@ -10,8 +10,9 @@ from gitledger.errors import ManifestError
 from gitledger.manifest.changes import changed_paths
 from gitledger.manifest.definition import Definition
 from gitledger.manifest.resolve import Manifest, resolve
-from gitledger.records.ids import CommitId, Digest, ShardKey
+from gitledger.records.ids import BlobId, CommitId, Digest, ShardKey
 from gitledger.records.receipt import ExtraClaim
+from gitledger.records.tree import MODE_EXECUTABLE, MODE_FILE
 from gitledger.store.extras import ExtraFiles
 from gitledger.store.facts import CommitFacts, TreeCache
 from gitledger.store.repository import Repository
@@ -72,6 +73,11 @@ class Inputs:
             return ()
         return changed_paths(old, new, self.facts(commit), self.facts(self.target), limit=MAX_CHANGED_PATHS)
 
+    def blob(self, path: str) -> BlobId | None:
+        """Return the blob of a regular file at the target, None where there is none."""
+        entry = self.facts(self.target).entry(path)
+        return BlobId(entry.oid) if entry is not None and entry.mode in (MODE_FILE, MODE_EXECUTABLE) else None
+
     def shards(self, redefined: frozenset[ShardKey]) -> Iterator[TargetShard]:
         """Yield every declared shard as it stands at the target."""
         for key in self.config.shard_keys():
@@ -93,6 +99,7 @@ class Inputs:
             has_extra=bool(definition.extra_paths),
             extra_now=self._extra_now(definition),
             split=definition.split,
+            measured=definition.coverage != "none",
             fault=fault,
             redefined=is_redefined,
         )

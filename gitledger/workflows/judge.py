@@ -73,6 +73,12 @@ def policy_of(case: Case) -> dict[str, Any]:
     return {"commit": trusted.commit, "digest": trusted.digest, "from": trusted.source}
 
 
+def coverage_of(union: Union) -> dict[str, Any] | None:
+    """Return the united coverage as every document says it, None where there is no number to be believed."""
+    claim = union.coverage.claim
+    return None if claim is None else claim.encode()
+
+
 def plan(session: Session, target: CommitId, *, policy_from: str | None = None, carry: bool | None = None) -> Plan:
     """Return the dry run of the union for a commit; raises what `gather` raises."""
     case = gather(session, target, policy_from=policy_from, carry=carry)
@@ -111,7 +117,7 @@ class Verified:
         """Return the document of `verify --json` (DESIGN section 10)."""
         return {
             "commit": self.case.situation.commit,
-            "coverage": None,
+            "coverage": coverage_of(self.union),
             "findings": [finding.encode() for finding in self.verdict.findings],
             "ignored": [item.encode() for item in self.ignored],
             "policy": policy_of(self.case),
@@ -166,7 +172,7 @@ class Merged:
     def encode(self) -> dict[str, Any]:
         """Return the document of `merge --json` (DESIGN section 10)."""
         return {
-            "coverage": None,
+            "coverage": coverage_of(self.union),
             "findings": [finding.encode() for finding in self.findings],
             "outcome": self.outcome,
             "record": self.record,
@@ -200,13 +206,21 @@ def merge(
     Raises what `gather` raises, `StoreError` where it could not be stored, and `ConfigError` where it may not be
     unsigned.
     """
-    case = gather(session, target, policy_from=policy_from, carry=carry, accept_shards=accept_shards)
+    case = gather(
+        session,
+        target,
+        policy_from=policy_from,
+        carry=carry,
+        accept_shards=accept_shards,
+        current_keys=verify_inputs,
+    )
     union = form_union(case.situation)
     pins = _pins(case, accept_shards=accept_shards)
-    refusals = [*union.faults, *(item for item in pins if item.blocks)]
+    beside = (*pins, *case.limits)
+    refusals = [*union.faults, *(item for item in beside if item.blocks)]
     if verify_inputs:
         refusals += _unsigned_inputs(union)
-    notes = (*union.notes, *(item for item in pins if not item.blocks))
+    notes = (*union.notes, *(item for item in beside if not item.blocks))
     if refusals or not union.results:
         findings = (*(refusals or [_nothing()]), *notes)
         return Merged(case=case, union=union, receipt=None, record=None, findings=findings)

@@ -12,6 +12,7 @@ from gitledger.records.ids import CommitId, Digest
 from gitledger.store.repository import Repository
 from gitledger.trust.signers import Signers
 from gitledger.verdict.tests_policy import TestLists
+from gitledger.workflows.forge_users import check_forge_users
 
 __all__ = ["SIGNERS_PATH", "Trusted", "load_trusted", "read_config", "read_lists"]
 
@@ -53,17 +54,12 @@ def read_config(repo: Repository, commit: CommitId) -> Config:
         )
     config = load_config(text, source=f"{commit[:12]}:{CONFIG_PATH}")
     _refuse_unsupported(config)
+    check_forge_users(config)
     return config
 
 
 def _refuse_unsupported(config: Config) -> None:
-    policy = config.policy
     asked = {
-        "coverage.fail_under": config.coverage.fail_under is not None,
-        "policy.require_observed_scope": policy.require_observed_scope,
-        "policy.signer_mode: open": policy.signer_mode == "open",
-        "policy.allowed_signers with a forge user": any(":" in name for name in policy.allowed_signers or ()),
-        "policy.revokers with a forge user": any(":" in name for name in policy.revokers),
         "results: reportlog or ctrf": any(
             shard.results.kind in ("reportlog", "ctrf") for shard in config.shards.values()
         ),

@@ -109,7 +109,13 @@ MERGED = {
     "$.predicate.shards: a shard is named twice": lambda m: shard(m, 1, key=m.shards[0].key),
     "$.predicate.outcome: passed, with a shard that did not": lambda m: shard(m, 0, outcome=Outcome.INCOMPLETE),
     "$.predicate.outcome: passed, with coverage under": lambda m: replace(
-        m, coverage=replace(m.coverage, passed=False)
+        m, coverage=replace(m.coverage, covered=100, passed=False)
+    ),
+    "$.predicate.coverage.passed: not what the integers": lambda m: replace(
+        m, coverage=replace(m.coverage, covered=812)
+    ),
+    "$.predicate.coverage.threshold: expected more than 0": lambda m: replace(
+        m, coverage=replace(m.coverage, threshold="0")
     ),
     "$.predicate.coverage.passed: a threshold": lambda m: replace(m, coverage=replace(m.coverage, threshold=None)),
     "$.predicate.coverage.covered: expected 0 to": lambda m: replace(

@@ -285,6 +285,13 @@ def receipts() -> list[dict[str, str]]:
             "$.predicate.outcome: passed, with cov",
             "merged",
             predicate__coverage__passed=False,
+            predicate__coverage__covered=3,
+        ),
+        of(
+            "coverage that its integers deny",
+            "$.predicate.coverage.passed: not what",
+            "merged",
+            predicate__coverage__covered=3,
         ),
         of(
             "covered more than there is",

@@ -1,0 +1,167 @@
+"""What a commit's own files say of coverage: coverage's configuration, and pytest-cov's options in `addopts`.
+
+Read as coverage and pytest would (coverage 7.17 `config.py`, pytest 9 `findpaths.py`), from the files of a commit:
+nothing is executed, no environment is asked.
+"""
+
+from __future__ import annotations
+
+import configparser
+import hashlib
+import json
+import shlex
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gitledger.errors import ConfigError
+from gitledger.records.decode import shown
+from gitledger.records.ids import Digest
+
+__all__ = ["CoverageSettings", "coverage_settings"]
+
+Read = Callable[[str], bytes | None]
+"""The content of a file at the root of a commit, None where there is none."""
+_PYTEST_FILES = (
+    "pytest.toml",
+    ".pytest.toml",
+    "pytest.ini",
+    ".pytest.ini",
+    "pyproject.toml",
+    "tox.ini",
+    "setup.cfg",
+)
+_FILE_OPTIONS = ("--cov-config", "--rcfile")
+Sections = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoverageSettings:
+    """Thresholds and decimals as their files spell them, None where they say nothing.
+
+    `digest` names everything in those files that decides what is measured and counted.
+    """
+
+    fail_under: str | None
+    precision: str | None
+    option_fail_under: str | None
+    option_precision: str | None
+    digest: Digest
+
+
+def coverage_settings(read: Read, commands: Iterable[Sequence[str]] = ()) -> CoverageSettings:
+    """Return a commit's settings; `commands` are its shards', which may name configuration files of their own.
+
+    Raises `ConfigError` `coverage-config` for files that coverage or pytest could not read.
+    """
+    options = [word for word in _addopts(read) if word.startswith("--cov")]
+    sections = _sections(read, _option(options, "--cov-config"))
+    report = sections.get("report", {})
+    named = sorted(
+        {
+            name
+            for words in commands
+            for option in _FILE_OPTIONS
+            if (name := _option(list(words), option)) is not None
+        }
+    )
+    digested = {
+        "named": [[name, hashlib.sha256(read(name) or b"").hexdigest()] for name in named],
+        "options": options,
+        "sections": sections,
+    }
+    text = json.dumps(digested, sort_keys=True, default=str)
+    return CoverageSettings(
+        fail_under=_text(report.get("fail_under")),
+        precision=_text(report.get("precision")),
+        option_fail_under=_option(options, "--cov-fail-under"),
+        option_precision=_option(options, "--cov-precision"),
+        digest=Digest(hashlib.sha256(text.encode()).hexdigest()),
+    )
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value).strip()
+
+
+def _option(words: Sequence[str], name: str) -> str | None:
+    """Return the value of the last `NAME=VALUE` or `NAME VALUE` among `words`."""
+    found = None
+    for place, word in enumerate(words):
+        if word == name and place + 1 < len(words):
+            found = words[place + 1]
+        elif word.startswith(f"{name}="):
+            found = word.partition("=")[2]
+    return found
+
+
+def _sections(read: Read, named: str | None) -> Sections:
+    """Return coverage's sections from the first file that is its configuration, as coverage chooses it."""
+    for name, is_own in (
+        (named or ".coveragerc", True),
+        (".coveragerc.toml", True),
+        ("setup.cfg", False),
+        ("tox.ini", False),
+        ("pyproject.toml", False),
+    ):
+        text = read(name)
+        if text is None:
+            continue
+        found = _parsed(name, text)
+        if name.endswith(".toml"):
+            below = found.get("tool", {}).get("coverage", {})
+            sections = {**(found if is_own and not below else {}), **below}
+        else:
+            sections = {
+                section.removeprefix("coverage:"): values
+                for section, values in found.items()
+                if section.startswith("coverage:") or is_own
+            }
+        if sections or is_own:
+            return {key: values for key, values in sections.items() if isinstance(values, dict)}
+    return {}
+
+
+def _parsed(name: str, data: bytes) -> dict[str, Any]:
+    try:
+        text = data.decode("utf-8")
+        if name.endswith(".toml"):
+            return tomllib.loads(text, parse_float=str)
+        parser = configparser.ConfigParser(interpolation=None, strict=False)
+        parser.read_string(text)
+        return {section: dict(parser[section]) for section in parser.sections()}
+    except (ValueError, configparser.Error, RecursionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ConfigError("coverage-config", f"{name} can't be read: {reason}", f"mend {name}") from error
+
+
+def _addopts(read: Read) -> list[str]:
+    """Return the words of `addopts` in the one file that pytest takes its configuration from."""
+    for name in _PYTEST_FILES:
+        text = read(name)
+        if text is None:
+            continue
+        table = _pytest_table(name, _parsed(name, text))
+        if table is None:
+            continue
+        value = table.get("addopts", "")
+        try:
+            return [str(word) for word in value] if isinstance(value, list) else shlex.split(str(value))
+        except ValueError as error:
+            raise ConfigError(
+                "coverage-config", f"{name}: addopts {shown(value)}: {error}", f"mend {name}"
+            ) from error
+    return []
+
+
+def _pytest_table(name: str, found: dict[str, Any]) -> dict[str, Any] | None:
+    """Return pytest's own table of a file, None where the file is not pytest's."""
+    if name == "pyproject.toml":
+        table = found.get("tool", {}).get("pytest")
+        table = table if table is None else table.get("ini_options", table)
+    else:
+        table = found.get("tool:pytest" if name == "setup.cfg" else "pytest")
+        if table is None and name in ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini"):
+            table = {}
+    return table if isinstance(table, dict) else None
