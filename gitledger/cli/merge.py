@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from gitledger.cli.output import Output
-from gitledger.cli.world import enter, signer_of, user_name, with_json, with_key, with_policy
+from gitledger.cli.world import enter, signer_of, user_name, with_json, with_key, with_offline, with_policy
 from gitledger.errors import EXIT_NO, EXIT_YES
 
 
@@ -13,10 +13,11 @@ from gitledger.errors import EXIT_NO, EXIT_YES
 @click.argument("commit", default="HEAD")
 @with_policy
 @click.option("--carry/--no-carry", default=None, help="Carry unchanged shards, or don't, whatever policy says.")
-@click.option("--verify-inputs", is_flag=True, help="Refuse unsigned inputs.")
+@click.option("--verify-inputs", is_flag=True, help="Ask forges for the present keys; refuse unsigned inputs.")
 @click.option("--accept-shards", is_flag=True, help="Accept shards removed or redefined against REF.")
 @click.option("--unsigned", is_flag=True, help="Don't sign (counts only where policy allows it).")
 @with_key
+@with_offline
 @with_json
 @click.pass_obj
 def command(
@@ -28,6 +29,7 @@ def command(
     accept_shards: bool,
     unsigned: bool,
     key: str | None,
+    offline: bool,
     as_json: bool,
 ) -> int:
     r"""Write the union of a commit's receipts as one merged receipt, signed by you.
@@ -41,7 +43,7 @@ def command(
     from gitledger.report.text import merge_text
     from gitledger.workflows.judge import merge
 
-    session = enter(output)
+    session = enter(output, offline=offline)
     signer = None if unsigned else signer_of(output, session, key)
     found = merge(
         session,

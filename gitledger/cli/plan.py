@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from gitledger.cli.output import Output
-from gitledger.cli.world import enter, with_json, with_policy
+from gitledger.cli.world import enter, with_json, with_offline, with_policy
 from gitledger.errors import EXIT_NO, EXIT_YES
 
 
@@ -14,10 +14,17 @@ from gitledger.errors import EXIT_NO, EXIT_YES
 @with_policy
 @click.option("--carry/--no-carry", default=None, help="Carry unchanged shards, or don't, whatever policy says.")
 @click.option("--exit-code", is_flag=True, help="Exit with 1 where something has to run.")
+@with_offline
 @with_json
 @click.pass_obj
 def command(
-    output: Output, commit: str, policy_from: str | None, carry: bool | None, exit_code: bool, as_json: bool
+    output: Output,
+    commit: str,
+    policy_from: str | None,
+    carry: bool | None,
+    exit_code: bool,
+    offline: bool,
+    as_json: bool,
 ) -> int:
     r"""Say for each shard whether its evidence is fresh, carries from an older commit, or must be made anew.
 
@@ -29,7 +36,7 @@ def command(
     from gitledger.report.text import plan_text
     from gitledger.workflows.judge import plan
 
-    session = enter(output)
+    session = enter(output, offline=offline)
     found = plan(session, session.repo.resolve(commit), policy_from=policy_from, carry=carry)
     if as_json:
         output.document(found.encode())

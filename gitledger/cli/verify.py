@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from gitledger.cli.output import Output
-from gitledger.cli.world import enter, with_json, with_policy
+from gitledger.cli.world import enter, with_json, with_offline, with_policy
 from gitledger.errors import EXIT_NO, EXIT_YES
 
 
@@ -15,6 +15,7 @@ from gitledger.errors import EXIT_NO, EXIT_YES
 @click.option("--at", metavar="TIME", default=None, help="Judge as of this time (RFC 3339, UTC).")
 @click.option("--accept-shards", is_flag=True, help="Accept shards removed or redefined against REF.")
 @click.option("--allow-skipped", is_flag=True, help="Let skipped tests pass.")
+@with_offline
 @with_json
 @click.pass_obj
 def command(
@@ -24,9 +25,12 @@ def command(
     at: str | None,
     accept_shards: bool,
     allow_skipped: bool,
+    offline: bool,
     as_json: bool,
 ) -> int:
-    r"""Judge the evidence of a commit as it stands now. Needs no key, no network, and runs no test.
+    r"""Judge the evidence of a commit as it stands now.
+
+    It needs no key and runs no test; only for forge users in policy (`github:alice`) does it ask their forge.
 
     Exits with 0 for passed, 1 for failed, 2 where it can't be judged.
 
@@ -37,7 +41,7 @@ def command(
     from gitledger.report.text import verdict_text
     from gitledger.workflows.judge import policy_of, verify
 
-    session = enter(output)
+    session = enter(output, offline=offline)
     found = verify(
         session,
         session.repo.resolve(commit),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -17,13 +16,16 @@ if TYPE_CHECKING:
     from gitledger.trust.signer import Signer
     from gitledger.workflows.session import Session
 
-__all__ = ["enter", "now", "signer_of", "user_name", "with_json", "with_key", "with_policy"]
+__all__ = ["enter", "now", "signer_of", "user_name", "with_json", "with_key", "with_offline", "with_policy"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 with_json = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 with_policy = click.option(
     "--policy-from", metavar="REF", default=None, help="Take policy, signers and pins from REF."
+)
+with_offline = click.option(
+    "--offline", is_flag=True, help="Ask no forge; judge by what it answered lately (also: GITLEDGER_OFFLINE)."
 )
 with_key = click.option("--key", metavar="PATH", default=None, help="Sign with this key.")
 
@@ -33,31 +35,37 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def enter(output: Output) -> Session:
+def enter(output: Output, *, offline: bool = False) -> Session:
     """Return the session of the repository that the command works in."""
     from gitledger.workflows.session import open_session
 
     home = Path(output.environ.get("HOME") or Path.home())
-    return open_session(output.directory, environ=output.environ, home=home, now=now)
+    return open_session(output.directory, environ=output.environ, home=home, now=now, offline=offline)
 
 
 def signer_of(output: Output, session: Session, key: str | None) -> Signer:
-    """Return who signs; asks for a passphrase at most once, on the terminal; raises `TrustError`."""
+    """Return who signs; a relative path is one from where the command works (`-C`).
+
+    A passphrase is asked for once for all that it signs, on the terminal or by `SSH_ASKPASS`. Raises `TrustError`.
+    """
+    from dataclasses import replace
+
+    from gitledger.trust.askpass import asker
     from gitledger.trust.find_key import find_key
     from gitledger.trust.open_signer import open_signer
 
     choice = find_key(key, environ=output.environ, config=session.repo.config, home=session.home)
+    if choice.path is not None:
+        choice = replace(choice, path=output.directory / choice.path)
+    passphrase = asker(output.environ, has_terminal=sys.stdin.isatty())
     program = session.repo.config("gpg.ssh.program") or "ssh-keygen"
-    asked: list[bytes] = []
-
-    def passphrase(where: str) -> bytes | None:
-        if not asked and sys.stdin.isatty():
-            asked.append(getpass.getpass(f"Passphrase for {where}: ", stream=sys.stderr).encode())
-        return asked[0] if asked else None
-
     return open_signer(choice, environ=output.environ, passphrase=passphrase, program=program)
 
 
 def user_name(session: Session) -> str:
-    """Return the person's own word for themselves: git's address, else nothing."""
-    return session.repo.config("user.email") or session.environ.get("GIT_AUTHOR_EMAIL", "")
+    """Return the person's own word for themselves: `gitledger.user` (`github:alice`), git's address, else nothing.
+
+    In open mode (`policy.signer_mode`) it is whose key the signature must be.
+    """
+    config = session.repo.config
+    return config("gitledger.user") or config("user.email") or session.environ.get("GIT_AUTHOR_EMAIL", "")

@@ -159,10 +159,13 @@ class Forges:
         return self._cache / f"{hashlib.sha256(url.encode()).hexdigest()}.json" if self._cache else None
 
     def _read_cache(self, url: str) -> tuple[datetime, bytes] | None:
-        """Return when and what was answered; None for anything else than a whole answer from the past."""
+        """Return when and what was answered; None for anything else than a whole answer from the past.
+
+        A file that others may write says nothing: it grants keys.
+        """
         path = self._cache_file(url)
         try:
-            raw = path.read_bytes() if path else b""
+            raw = path.read_bytes() if path and _is_own(path) else b""
             reader = Reader(load_json(raw, limit=2 * MAX_ANSWER_BYTES))
             when, body = reader.time("fetched_at"), reader.text("body", limit=MAX_ANSWER_BYTES)
             is_ours = reader.text("url") == url
@@ -178,12 +181,19 @@ class Forges:
         document = {"body": body.decode("latin-1"), "fetched_at": format_time(self._now), "url": url}
         try:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            path.parent.chmod(0o700)
             handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
             with os.fdopen(handle, "w", encoding="utf-8") as file:
                 json.dump(document, file)
             Path(temporary).replace(path)
         except OSError:
             return
+
+
+def _is_own(path: Path) -> bool:
+    """Tell whether the file, and the folder that it lies in, belong to this user and nobody else may write them."""
+    found = (path.stat(), path.parent.stat())
+    return all(status.st_uid == os.geteuid() and not status.st_mode & 0o022 for status in found)
 
 
 def _check_template(name: str, template: str) -> None:

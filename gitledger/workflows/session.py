@@ -12,22 +12,38 @@ from gitledger.store.repository import Repository, open_repository
 
 __all__ = ["Session", "open_session"]
 
+OFFLINE_VARIABLE = "GITLEDGER_OFFLINE"
+OFFLINE_KEY = "gitledger.offline"
+_UNSET = frozenset({"", "0", "false", "no", "off"})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """One command's world. `now` gives aware UTC times; `home` is where a user's keys lie."""
+    """One command's world. `now` gives aware UTC times; `home` is where a user's keys lie.
+
+    `offline`: forges are not asked; what they answered lately has to do.
+    """
 
     repo: Repository
     ledger: Ledger
     environ: Mapping[str, str]
     home: Path
     now: Callable[[], datetime]
+    offline: bool = False
 
 
-def open_session(folder: Path, *, environ: Mapping[str, str], home: Path, now: Callable[[], datetime]) -> Session:
+def open_session(
+    folder: Path,
+    *,
+    environ: Mapping[str, str],
+    home: Path,
+    now: Callable[[], datetime],
+    offline: bool = False,
+) -> Session:
     """Return the session for the repository that `folder` lies in.
 
-    Raises `UsageError` where there is none, or where it can't be opened.
+    It is offline where it is told to be, by `GITLEDGER_OFFLINE`, or by `git config gitledger.offline`.
+    Raises `UsageError` where there is no repository, or where it can't be opened.
     """
     repo = open_repository(folder, env=environ)
     return Session(
@@ -36,4 +52,9 @@ def open_session(folder: Path, *, environ: Mapping[str, str], home: Path, now: C
         environ=environ,
         home=home,
         now=now,
+        offline=offline or _is_set(environ.get(OFFLINE_VARIABLE)) or _is_set(repo.config(OFFLINE_KEY)),
     )
+
+
+def _is_set(value: str | None) -> bool:
+    return (value or "").strip().lower() not in _UNSET
