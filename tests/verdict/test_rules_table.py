@@ -475,9 +475,9 @@ RULES = (
         "5",
         "a carry without the extra inputs needs a trusted merged receipt of the commit",
         "carry:where_extra_inputs_are_not_here_only_a_trusted_merged_receipt_carries_them",
-        "select",
-        "and extra_agrees(item, shard, situation.snapshots)",
-        "and extra_agrees(item, shard, situation.here.merged)",
+        "situation",
+        "            and self.signatories.judge(held.opened, held.receipt.merged_at).accepted\n",
+        "",
     ),
     _rule(
         "5",
@@ -1279,7 +1279,7 @@ RULES = (
         "laws:law_a_revocation_never_turns_red_into_green",
         "field",
         "if held.receipt.key != shard.key:",
-        "if held.receipt.key != shard.key or held.id in situation.revoked:",
+        "if held.receipt.key != shard.key or (held.id in situation.revoked and not held.is_green):",
     ),
     _rule(
         "6",
