@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "log": ("log", "Evidence along the history"),
     "show": ("show", "Evidence of one commit, or one record"),
     "sync": ("sync", "Unite the ledger with a remote's"),
+    "revoke": ("revoke", "Take a record's green away, for good"),
     "fsck": ("fsck", "Look at every record, body and ref, and name what is damaged"),
     "hook": ("hook", "What installed hooks call"),
     "explain": ("explain", "What a code means, and what to do"),

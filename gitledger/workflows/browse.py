@@ -129,7 +129,8 @@ def show_commit(session: Session, commit: CommitId) -> CommitEntry:
 def find_record(session: Session, prefix: str) -> tuple[CommitInfo, RecordEntry] | None:
     """Return the one record whose id begins with `prefix` (8 digits or more), or None.
 
-    Raises `UsageError` `ambiguous-record` where there are several.
+    A line that is no record where it stands (a pasted copy) is shown only where there is no other. Raises
+    `UsageError` `ambiguous-record` where there are several.
     """
     if len(prefix) < 8 or not set(prefix) <= set("0123456789abcdef"):
         return None
@@ -140,6 +141,7 @@ def find_record(session: Session, prefix: str) -> tuple[CommitInfo, RecordEntry]
         for record in _entry(session, view, commit, signers).records
         if record.id is not None and record.id.startswith(prefix)
     ]
+    found = [item for item in found if item[1].key is not None or item[1].claim is not None] or found
     if len({(record.id, record.key) for _, record in found}) > 1:
         raise UsageError("ambiguous-record", f"several records begin with {prefix}", "give more digits")
     return (session.repo.commit(found[0][0]), found[0][1]) if found else None
