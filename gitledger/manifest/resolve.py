@@ -53,11 +53,18 @@ class Manifest:
 
     def covers(self, path: str) -> bool:
         """Tell whether the file at `path` (from the root) is one of the inputs, or lies in a folder that is."""
+        return not self.uncovered([path])
+
+    def uncovered(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """Return those of `paths` that the manifest does not cover, in the order given."""
         inputs = {entry.path: entry.kind for entry in self.entries if entry.kind != "absent"}
-        if path in inputs or any(claim.path == path for claim in self.extra or ()):
-            return True
-        above = [ROOT, *parent_folders(path)[1:]]
-        return any(inputs.get(folder) in ("tree", "commit") for folder in above)
+        extra = {claim.path for claim in self.extra or ()}
+        folders = {path for path, kind in inputs.items() if kind in ("tree", "commit")}
+        return tuple(
+            path
+            for path in paths
+            if path not in inputs and path not in extra and folders.isdisjoint((ROOT, *parent_folders(path)[1:]))
+        )
 
 
 def digest_of(definition: Definition, entries: Iterable[Entry], extra: Sequence[ExtraClaim]) -> Digest:

@@ -31,11 +31,14 @@ from gitledger.records.outcomes import TestOutcome
 __all__ = [
     "BodyRef",
     "Check",
+    "Inputs",
     "TestResult",
     "check_body",
     "collection_digest",
+    "decode_inputs",
     "decode_log",
     "decode_tests",
+    "encode_inputs",
     "encode_log",
     "encode_tests",
     "pack",
@@ -282,6 +285,36 @@ def decode_log(blob: bytes) -> str:
         case {"kind": "log", "text": str(text)}:
             return text
     raise DecodeError("body-corrupt", "$.kind: not a log body")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """Files of the repository that a run was seen to read, and what its tests were collected from (None: unknown).
+
+    Paths from the root, `.` for the root itself.
+    """
+
+    paths: tuple[str, ...]
+    roots: tuple[str, ...] | None
+
+
+def encode_inputs(inputs: Inputs) -> bytes:
+    """Return the body of what a run read; raises `DecodeError` for what readers would refuse."""
+    roots = None if inputs.roots is None else list(inputs.roots)
+    blob = pack({"kind": "inputs", "paths": list(inputs.paths), "roots": roots})
+    decode_inputs(blob)
+    return blob
+
+
+def decode_inputs(blob: bytes) -> Inputs:
+    """Return what an inputs body says; raises `DecodeError`."""
+    match unpack(blob):
+        case {"kind": "inputs", "paths": [*paths], "roots": ([*_] | None) as roots}:
+            for path in (*paths, *(roots or ())):
+                if not isinstance(path, str) or byte_length(path) > MAX_TEXT_BYTES:
+                    fail("$.paths", f"expected paths of at most {MAX_TEXT_BYTES} bytes")
+            return Inputs(paths=tuple(paths), roots=None if roots is None else tuple(roots))
+    raise DecodeError("body-corrupt", "$.kind: not a body of observed inputs")
 
 
 def collection_digest(node_ids: Sequence[str]) -> Digest:

@@ -164,6 +164,11 @@ def record_lines(
     if missing:
         names = ", ".join(escaped(item) for item in missing[:3])
         lines.append(f"{len(missing)} tests never ended: {names}{' …' if len(missing) > 3 else ''}")
+    if receipt.manifest.outside:
+        names = ", ".join(escaped(path) for path in receipt.manifest.outside[:5])
+        more = " …" if len(receipt.manifest.outside) > 5 else ""
+        hint = f"`git ledger scope {receipt.key}` proposes a scope"
+        lines.append(f"leaky: read outside the declared scope: {names}{more}; {hint}")
     if receipt.repo.dirty:
         lines.append(f"dirty: {', '.join(escaped(path) for path in receipt.repo.dirty_paths[:5])}")
     return [*lines, *notes]

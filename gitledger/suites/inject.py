@@ -6,12 +6,14 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["INJECTED_MODULE", "WITHHELD", "child_environment"]
+__all__ = ["INJECTED_MODULE", "WITHHELD", "child_environment", "with_observer"]
 
 INJECTED_MODULE = "_gitledger_journal"
 """The name under which a child loads its copy of the plugin; no distribution's module has it."""
 COMPARE_MODULE = "_gitledger_compare"
 """The name of the copy of `compare.py` beside it."""
+OBSERVE_MODULE = "_gitledger_observe"
+"""The name of the copy of `observe.py`; it lies in a folder of its own, which the child's children see as well."""
 
 WITHHELD = ("GITLEDGER_SIGNING_KEY", "SSH_ASKPASS", "SSH_ASKPASS_REQUIRE", "GIT_ASKPASS")
 """Variables that hold a key or ask for one. The agent's socket is withheld too, unless asked for."""
@@ -46,6 +48,25 @@ def child_environment(
     env["PYTHONPATH"] = _joined(os.pathsep, str(folder), env.get("PYTHONPATH", ""))
     env["PYTEST_PLUGINS"] = _joined(",", env.get("PYTEST_PLUGINS", ""), INJECTED_MODULE)
     return env
+
+
+def with_observer(env: Mapping[str, str], *, folder: Path, root: Path) -> tuple[dict[str, str], Path]:
+    """Return the environment in which Python processes tell which files below `root` they read, and where they do.
+
+    `folder` must be fresh and outside the tree. Unlike the plugin, the observer stays in the environment: Python
+    programs that tests start are to be observed too. Raises `OSError`.
+    """
+    here = Path(__file__)
+    for name, source in ((OBSERVE_MODULE, "observe.py"), ("sitecustomize", "sitecustomize.py")):
+        (folder / f"{name}.py").write_bytes(here.with_name(source).read_bytes())
+    log = folder / "observed"
+    log.touch(mode=0o600)
+    # The file's own change time: the clock that stamps files lags behind the one that processes read.
+    began = log.stat().st_ctime_ns
+    changed = dict(env)
+    changed["GITLEDGER_OBSERVED"] = f"{began}\n{log}\n{root.resolve()}"
+    changed["PYTHONPATH"] = _joined(os.pathsep, str(folder), env.get("PYTHONPATH", ""))
+    return changed, log
 
 
 def without_keys(base: Mapping[str, str], *, pass_agent: bool = False) -> dict[str, str]:

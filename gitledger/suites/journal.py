@@ -11,6 +11,7 @@ One line is one event, an array whose first item names it:
     ["workers", N]                   xdist: that many workers were asked for
     ["worker", NAME, SAME]           xdist: this worker's collection, and whether it is that of the first one
     ["down", NAME]                   xdist: this worker died
+    ["unobserved", NAME]             xdist: what this worker read was not told
     ["s", TEST]                      a test starts; TEST is a place in the table, or an id that is not in it
     ["r", TEST, WHEN, OUTCOME, NANOSECONDS, FLAGS]   a report; flags `x` (wasxfail), `s` (of a subtest)
     ["c", TEST, NAME, PASSED, DETAIL]   a comparison check of the test
@@ -81,6 +82,8 @@ class Facts:
     rootdir: str | None = None
     inifile: str | None = None
     args: tuple[str, ...] | None = None
+    roots: tuple[str, ...] | None = None
+    observed: bool = False
     dist: str = "no"
     narrowed: tuple[str, ...] = ()
 
@@ -101,6 +104,7 @@ class Journal:
     collectors: list[tuple[str, str]] = field(default_factory=list)
     workers: int | None = None
     workers_agree: bool = True
+    is_unobserved: bool = False
     dead_workers: list[str] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     internal_errors: int = 0
@@ -165,6 +169,7 @@ class _Reading:
             "workers": self._workers,
             "worker": self._worker,
             "down": self._down,
+            "unobserved": self._unobserved,
             "s": self._start,
             "r": self._report,
             "c": self._check,
@@ -255,6 +260,10 @@ class _Reading:
         if len(self.journal.dead_workers) >= _MAX_WORKERS:
             _malformed("too many workers died")
         self.journal.dead_workers.append(_text(name))
+
+    def _unobserved(self, name: object) -> None:
+        _text(name)
+        self.journal.is_unobserved = True
 
     def _start(self, test: object) -> None:
         self.journal.events.append(Event(self._test(test), START))
@@ -350,7 +359,7 @@ def _facts(value: object) -> Facts:
         found = value.get(name)
         return None if found is None else _text(found)
 
-    args = value.get("args")
+    args, roots = value.get("args"), value.get("roots")
     return Facts(
         python=text("python"),
         pytest=text("pytest"),
@@ -360,6 +369,8 @@ def _facts(value: object) -> Facts:
         rootdir=text("rootdir"),
         inifile=text("inifile"),
         args=None if args is None else tuple(str(item) for item in _list(args)),
+        roots=None if roots is None else tuple(_text(item) for item in _list(roots)),
+        observed=value.get("observed") is True,
         dist=text("dist") or "no",
         narrowed=tuple(_text(item) for item in _list(value.get("narrowed", []))),
     )

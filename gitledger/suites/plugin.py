@@ -33,6 +33,7 @@ MAX_CHECKS = 1_000
 """Comparison checks of one test."""
 _WORKER_KEY = "gitledger"
 _MARKER_KEY = "gitledger-marker"
+_OBSERVED_KEY = "gitledger-observed"
 _NARROWING = (
     "keyword",
     "markexpr",
@@ -101,6 +102,21 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(_recorder, "gitledger-recorder")
     elif _recorder is not None and _recorder.finished:
         config.pluginmanager.register(_Again(_recorder), "gitledger-again")
+
+
+def _is_observed() -> bool:
+    """Tell whether this process tells `record` what it reads; start it where another sitecustomize came first."""
+    observer = sys.modules.get("_gitledger_observe")
+    where = os.environ.get("GITLEDGER_OBSERVED", "").split("\n")
+    if observer is None and len(where) > 2:
+        sys.path.insert(0, os.path.dirname(where[1]))  # noqa: PTH120
+        try:
+            import _gitledger_observe as observer  # type: ignore[import-not-found, no-redef, unused-ignore]
+        except ImportError:
+            return False  # another machine than the one that records
+        finally:
+            del sys.path[0]
+    return observer is not None and bool(observer.start())
 
 
 _PLACES = (("PYTEST_PLUGINS", ",", __name__), ("PYTHONPATH", os.pathsep, os.path.dirname(__file__)))  # noqa: PTH120
@@ -296,9 +312,12 @@ class _Recorder:
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: Any) -> None:
         name = str(node.gateway.id)
+        output = getattr(node, "workeroutput", None) or {}
         if error:
             self._event("down", name)
-        text = (getattr(node, "workeroutput", None) or {}).get(_WORKER_KEY)
+        elif not output.get(_OBSERVED_KEY):
+            self._event("unobserved", name)
+        text = output.get(_WORKER_KEY)
         if not isinstance(text, str) or self._worker_ids is None:
             return
         if self._worker_rest is None:
@@ -361,6 +380,7 @@ class _Worker:
     def __init__(self, config: pytest.Config) -> None:
         self._config: Any = config
         self._marker: str | None = getattr(config, "workerinput", {}).get(_MARKER_KEY)
+        self._is_observed = _is_observed()
         self._before: list[pytest.Item] | None = None
         self._rest = "[]"
 
@@ -384,6 +404,7 @@ class _Worker:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
         self._config.workeroutput[_WORKER_KEY] = self._rest
+        self._config.workeroutput[_OBSERVED_KEY] = self._is_observed
 
 
 class _Again:
@@ -430,12 +451,20 @@ def _session_facts(config: pytest.Config) -> dict[str, Any]:
         "dist": str(getattr(option, "dist", "no")),
         "inifile": os.path.realpath(config.inipath) if config.inipath else None,
         "narrowed": [name for name in _NARROWING if getattr(option, name, None)],
+        "observed": _is_observed(),
         "pytest": pytest.__version__,
         "pytest-cov": _version("pytest_cov", "pytest-cov"),
         "python": ".".join(map(str, sys.version_info[:3])),
         "rootdir": os.path.realpath(config.rootpath),
+        "roots": _roots(config),
         "xdist": _version("xdist", "pytest-xdist"),
     }
+
+
+def _roots(config: pytest.Config) -> list[str] | None:
+    """Return what tests are collected from: the arguments, else `testpaths`, else the folder that it began in."""
+    roots = [os.path.realpath(str(arg).partition("::")[0]) for arg in config.args]
+    return roots if sum(map(len, roots)) <= MAX_ARGUMENT_CHARACTERS else None
 
 
 def _version(module: str, distribution: str = "") -> str | None:

@@ -176,6 +176,8 @@ def summarise(journal: Journal | None, end: ChildExit, *, repository: str | None
         args=journal.facts.args,
         narrowed=journal.facts.narrowed,
         notes=_notes(journal),
+        observed=journal.facts.observed and not journal.is_unobserved and journal.distrust is None,
+        roots=journal.facts.roots,
     )
 
 

@@ -96,7 +96,8 @@ class SuiteResult:
     `results` stand in collection order. Files and classes that were skipped or failed as a whole count as one
     test each, of phase `collect`, under their own id. `full_ids` are what was collected before any choice,
     `selected_ids` what was chosen to run, `missing` those of them without an end. `last_started` is the test
-    that was under way when a session broke off. `notes` are sentences for people, already escaped.
+    that was under way when a session broke off. `notes` are sentences for people, already escaped. `observed`: all
+    processes of the session told what they read; `roots` are the real paths that it collected from.
     """
 
     outcome: Outcome
@@ -117,6 +118,8 @@ class SuiteResult:
     args: tuple[str, ...] | None = None
     narrowed: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    observed: bool = False
+    roots: tuple[str, ...] | None = None
 
     @property
     def full_count(self) -> int:
@@ -140,6 +143,8 @@ def conclude(
     args: tuple[str, ...] | None = None,
     narrowed: tuple[str, ...] = (),
     notes: Sequence[str] = (),
+    observed: bool = False,
+    roots: tuple[str, ...] | None = None,
 ) -> SuiteResult:
     """Return the result that follows from its parts; the reasons alone decide the outcome."""
     given = set(reasons)
@@ -169,6 +174,8 @@ def conclude(
         args=args,
         narrowed=narrowed,
         notes=tuple(notes),
+        observed=observed,
+        roots=roots,
     )
 
 

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from gitledger.suites import inject
 from gitledger.suites.inject import INJECTED_MODULE, child_environment
 
@@ -49,8 +51,9 @@ def test_the_copy_is_the_plugin(tmp_path):
     assert (tmp_path / f"{INJECTED_MODULE}.py").read_bytes() == PLUGIN.read_bytes()
 
 
-def test_the_plugin_needs_nothing_but_the_standard_library_and_pytest():
-    tree = ast.parse(PLUGIN.read_text(), feature_version=(3, 8))
+@pytest.mark.parametrize("name", ["plugin", "compare", "observe", "sitecustomize"])
+def test_what_is_injected_needs_nothing_but_the_standard_library_and_pytest(name):
+    tree = ast.parse(PLUGIN.with_name(f"{name}.py").read_text(), feature_version=(3, 8))
     modules = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -58,7 +61,8 @@ def test_the_plugin_needs_nothing_but_the_standard_library_and_pytest():
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0
             modules.add(node.module.partition(".")[0])
-    assert modules - {"pytest"} <= set(sys.stdlib_module_names)
+    allowed = {"pytest", "_gitledger_observe"} if name in ("plugin", "sitecustomize") else set()
+    assert modules - allowed <= set(sys.stdlib_module_names)
 
 
 def test_making_the_environment_imports_neither_pytest_nor_the_plugin():
