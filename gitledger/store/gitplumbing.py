@@ -27,6 +27,7 @@ from gitledger.store.encoding import (
     parents_of,
 )
 from gitledger.store.git import Git, GitDone
+from gitledger.store.held import sweep_dead
 from gitledger.store.objects import SYSTEM_CLOCK, Clock, Identity, ObjectKind, RefUpdate
 from gitledger.store.ref_faults import ref_blocked, ref_locked, ref_symbolic, ref_unreadable, store_unwritable
 
@@ -110,6 +111,7 @@ class PlumbingObjects:
         before = self._refs(*(update.name for update in updates))
         if not _is_as_expected(updates, before):
             return False
+        sweep_dead(self._common)
         none = "0" * 2 * ID_BYTES[self.object_format]
         words = ["start", *(_command(update, none) for update in updates), "prepare", "commit"]
         done = self._git.run(

@@ -36,6 +36,7 @@ from gitledger.store.encoding import (
     object_corrupt,
     parents_of,
 )
+from gitledger.store.held import holding, sweep_dead
 from gitledger.store.objects import SYSTEM_CLOCK, Clock, Identity, ObjectKind, RefUpdate
 from gitledger.store.ref_faults import ref_blocked, ref_locked, ref_symbolic, ref_unreadable, store_unwritable
 
@@ -142,10 +143,12 @@ class LibgitObjects:
         Raises `StoreError` as the contract says: `ref-locked`, `ref-conflict`, `store-unwritable`.
         """
         self._sync()
+        sweep_dead(self._common)
         try:
-            with self._repo.transaction() as transaction:
+            with holding(self._common) as held, self._repo.transaction() as transaction:
                 for update in sorted(updates, key=lambda update: update.name):
                     self._lock(transaction, update)
+                    held.note(update.name)
                 for update in updates:
                     self._compare(update)
                 for update in updates:

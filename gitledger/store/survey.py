@@ -1,4 +1,4 @@
-"""What only `fsck` asks of a repository: what its ledger once held, which refs hold none, which locks there are."""
+"""What only `fsck` asks of a repository: what its ledger once held, refs that hold none, and lock files."""
 
 from __future__ import annotations
 

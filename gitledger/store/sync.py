@@ -17,6 +17,7 @@ from gitledger.errors import StoreError
 from gitledger.records.ids import CommitId
 from gitledger.records.tree import MODE_FOLDER, TreeEntry
 from gitledger.store.ledger import Ledger, Retry
+from gitledger.store.leftovers import sweep_objects
 from gitledger.store.notes_tree import NotesTrees
 from gitledger.store.objects import GitObjects, Identity, RefUpdate
 from gitledger.store.refs import BODIES_REF, INBOX_PREFIX, RECORDS_REF, Tips, roots_of, tracking_prefix, tree_of
@@ -104,6 +105,7 @@ def publish(sync: Sync) -> PublishResult:
     no, and when all tries are lost. Nothing is lost locally then; the next call publishes the backlog.
     """
     remote = sync.connect()
+    sweep_objects(sync.repository.common_dir)
     try:
         return _publish(sync, remote)
     except StoreError as error:

@@ -17,6 +17,7 @@ from pathlib import Path
 from gitledger.errors import StoreError, UsageError
 from gitledger.records.ids import CommitId
 from gitledger.store.git import Git
+from gitledger.store.leftovers import sweep_folders
 
 __all__ = ["WorkTreeState", "work_tree_state"]
 
@@ -83,6 +84,7 @@ def work_tree_state(git: Git, *, scope_paths: Sequence[str] = ()) -> WorkTreeSta
     `UsageError` `no-work-tree`, and `StoreError` where git can't tell.
     """
     top = replace(git, folder=_top(git))
+    sweep_folders(Path(tempfile.gettempdir()))
     index = _index(top)
     head, changed = _tracked(top, index)
     return WorkTreeState(

@@ -1,0 +1,74 @@
+"""What killed processes left in the folder for temporary files and among the objects, swept by the next run.
+
+Only what is ours by name and owner, and old: its newest file was last written two days ago, as the file system's
+own clock tells. What a process still has open stays, where the system can say so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+__all__ = ["OLD_S", "sweep_folders", "sweep_objects"]
+
+OLD_S = 2 * 24 * 3600
+"""The age in seconds at which a leftover is one."""
+_PREFIX = "gitledger-"
+_OBJECT = "tmp_object_git2_*"
+
+
+def sweep_folders(where: Path) -> tuple[Path, ...]:
+    """Remove our own old temporary folders in `where`, and return them. Never raises."""
+    with contextlib.suppress(OSError):
+        named = [path for path in where.iterdir() if path.name.startswith(_PREFIX)]
+        mine = [path for path in named if path.is_dir() and not path.is_symlink() and _is_mine(path)]
+        old = _old(mine, where)
+        busy = _open_files() if old else frozenset()
+        found = [path for path in old if not any(file.startswith(f"{path}/") for file in busy)]
+        for path in found:
+            shutil.rmtree(path, ignore_errors=True)
+        return tuple(found)
+    return ()
+
+
+def sweep_objects(common: Path) -> tuple[Path, ...]:
+    """Remove objects that were never finished (git itself sweeps its own only), and return them. Never raises."""
+    with contextlib.suppress(OSError):
+        objects = common / "objects"
+        found = _old(list(objects.glob(f"??/{_OBJECT}")) + list(objects.glob(_OBJECT)), objects)
+        for path in found:
+            path.unlink(missing_ok=True)
+        return tuple(found)
+    return ()
+
+
+def _is_mine(path: Path) -> bool:
+    return path.lstat().st_uid == os.geteuid()
+
+
+def _old(paths: Iterable[Path], beside: Path) -> list[Path]:
+    """Return the paths in which nothing is new, by the clock that the files beside them are dated by."""
+    found = list(paths)
+    if not found:
+        return []
+    with tempfile.TemporaryFile(dir=beside) as file:
+        now_s = os.fstat(file.fileno()).st_mtime
+    return [path for path in found if now_s - _newest_s(path) > OLD_S]
+
+
+def _newest_s(path: Path) -> float:
+    below = [child.lstat().st_mtime for child in path.rglob("*")] if path.is_dir() else []
+    return max([path.lstat().st_mtime, *below])
+
+
+def _open_files() -> frozenset[str]:
+    """Return the files that processes have open, as far as this system and this user can tell."""
+    found = set()
+    for link in Path("/proc").glob("[0-9]*/fd/*"):
+        with contextlib.suppress(OSError):
+            found.add(str(link.readlink()))
+    return frozenset(found)
