@@ -35,26 +35,26 @@ def merge_union(
     if union.faults or not union.results:
         raise ValueError("a union with faults, or of nothing, can't be merged")
     shards = tuple(_entry(choice) for choice in union.results)
+    coverage = union.coverage.claim
+    is_enough = coverage is None or coverage.passed is not False
     return MergedReceipt(
         repository=situation.config.repository,
         shards=shards,
-        outcome=Outcome.PASSED if all(shard.outcome is Outcome.PASSED for shard in shards) else Outcome.FAILED,
+        outcome=Outcome.PASSED if is_enough and _all_passed(shards) else Outcome.FAILED,
         counts=sum((shard.counts for shard in shards), Counts()),
         started_at=min(shard.started_at for shard in shards),
         ended_at=max(shard.ended_at for shard in shards),
         merged_at=merged_at,
         repo=replace(repo, dirty=any(shard.dirty for shard in shards)),
         environment=_environment(union),
-        coverage=union.coverage.claim,
+        coverage=coverage,
         inputs_verified=inputs_verified,
         signer=signer,
     )
 
 
-def _coverage_outcome(union: Union) -> list[Outcome]:
-    """Return `failed` where the union's coverage is under its threshold."""
-    claim = union.coverage.claim
-    return [Outcome.FAILED] if claim is not None and claim.passed is False else []
+def _all_passed(shards: tuple[MergedShard, ...]) -> bool:
+    return all(shard.outcome is Outcome.PASSED for shard in shards)
 
 
 def _entry(choice: Choice) -> MergedShard:

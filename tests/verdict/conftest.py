@@ -20,7 +20,8 @@ from gitledger.config.schema import CarryConfig, Config, MergeConfig, PolicyConf
 from gitledger.records.bodies import BodyRef, Check, TestResult, collection_digest, encode_tests
 from gitledger.records.envelope import SIGNATURE_NAMESPACE, Envelope, decode_line
 from gitledger.records.environment import Environment, Gpu, Platform
-from gitledger.records.ids import CommitId, Digest, KeyFingerprint, NodeId, RecordId, ShardKey, TreeId
+from gitledger.records.fragments import encode_fragment
+from gitledger.records.ids import BlobId, CommitId, Digest, KeyFingerprint, NodeId, RecordId, ShardKey, TreeId
 from gitledger.records.merged import CarriedClaim, MergedReceipt, MergedShard
 from gitledger.records.outcomes import Counts, Outcome, TestOutcome, worst
 from gitledger.records.receipt import (
@@ -49,7 +50,7 @@ from gitledger.verdict.evidence import sort_records
 from gitledger.verdict.finding import Finding, Verdict
 from gitledger.verdict.merge import merge_union
 from gitledger.verdict.select import Choice
-from gitledger.verdict.situation import Facts, Situation, Station, TargetShard
+from gitledger.verdict.situation import CoverageRule, Facts, Situation, Station, TargetShard
 from gitledger.verdict.tests_policy import TestLists
 from gitledger.verdict.union import Union, form_union
 from gitledger.verdict.verify import ignored_records, judge
@@ -150,6 +151,7 @@ class Declared:
     split: Split | None = None
     fault: str = ""
     redefined: bool = False
+    measured: bool = True
 
 
 @dataclass
@@ -170,6 +172,9 @@ class World:
     now: datetime = NOW
     history_cut: bool = False
     carry: bool | None = None
+    coverage: CoverageRule = CoverageRule()  # noqa: RUF009
+    sources: dict[str, str] = field(default_factory=dict)
+    """The files of the target's tree and their content, as far as coverage asks for them."""
     commits: dict[str, Commit] = field(default_factory=dict)
     shards: dict[str, Declared] = field(default_factory=dict)
     lines: dict[str, list[bytes]] = field(default_factory=dict)
@@ -220,6 +225,12 @@ class World:
         blob = encode_tests(results)
         ref = BodyRef.of(blob)
         self.bodies[ref.oid] = blob
+        bodies = {"tests": ref}
+        fragment = given.pop("fragment", None)
+        if fragment is not None:
+            measured = fragment if isinstance(fragment, bytes) else encode_fragment(fragment)
+            bodies["coverage"] = BodyRef.of(measured)
+            self.bodies[bodies["coverage"].oid] = measured
         full = given.pop("full", None) or list(tests)
         selected = given.pop("selected", None) or list(tests)
         extra = given.pop("extra", declared.extra_now or ()) if declared.has_extra else ()
@@ -270,7 +281,7 @@ class World:
             ),
             environment=environment(**given.pop("environment", {})),
             signer=None,
-            bodies={"tests": ref},
+            bodies=bodies,
             version=given.pop("version", 1),
         )
         assert not given, f"unknown: {given}"
@@ -442,7 +453,9 @@ class World:
                 body=lambda ref: self.bodies.get(ref.oid),
                 changed=lambda commit, key: (f"src/{key.name}.py",),
                 digest_at=lambda commit, key, extra: manifest_digest(key, by_id[commit].inputs, extra),
+                blob_at=lambda path: blob_of(self.sources[path]) if path in self.sources else None,
             ),
+            coverage=self.coverage,
             history_cut=self.history_cut,
             carry=self.carry,
         )
@@ -458,6 +471,7 @@ class World:
             split=declared.split,
             fault=declared.fault,
             redefined=declared.redefined,
+            measured=declared.measured,
         )
 
     def union(self) -> Union:
@@ -530,6 +544,17 @@ def manifest_digest(key: ShardKey, inputs: str, extra: Iterable[ExtraClaim]) -> 
     return sha256(
         "manifest", str(key), inputs, tuple(sorted((item.path, item.mode, item.sha256) for item in extra))
     )
+
+
+def blob_of(text: str) -> BlobId:
+    """Return the git blob of a source."""
+    return BodyRef.of(text.encode()).oid
+
+
+@pytest.fixture(scope="session")
+def blob():
+    """Return the maker of git blobs of sources."""
+    return blob_of
 
 
 def environment(**changes: Any) -> Environment:

@@ -972,8 +972,8 @@ RULES = (
         "a shard that failed is merged as failed",
         "merge:a_failed_shard_is_merged_as_failed",
         "merge",
-        "outcome=Outcome.PASSED if all(shard.outcome is Outcome.PASSED for shard in shards) else Outcome.FAILED,",
-        "outcome=Outcome.PASSED if any(shard.outcome is Outcome.PASSED for shard in shards) else Outcome.FAILED,",
+        "return all(shard.outcome is Outcome.PASSED for shard in shards)",
+        "return any(shard.outcome is Outcome.PASSED for shard in shards)",
     ),
     _rule(
         "7",
