@@ -58,11 +58,12 @@ def judge_coverage(choices: Sequence[Choice], situation: Situation) -> CoverageU
         return CoverageUnion()
     cut, notes = _cut(parts, situation)
     files, disagreements = unite_files([(part.key, part.python, part.fragment.files) for part in cut])
+    kinds = list(_kinds(parts))
     faults = [
         *(part for part in found if isinstance(part, Finding)),
-        *_kinds(parts),
+        *kinds,
         *_sources(parts, situation),
-        *disagreements,
+        *(() if kinds else disagreements),  # of another kind, one source looks otherwise
         *_unmeasured(parts, {file.path for file in files}, situation),
     ]
     is_whole = len(parts) == len(measured)
