@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "status": ("status", "One screen: recorded, unpublished, stale, what next"),
     "log": ("log", "Evidence along the history"),
     "show": ("show", "Evidence of one commit, or one record"),
+    "scope": ("scope", "Propose a scope from what runs were seen to read"),
     "sync": ("sync", "Unite the ledger with a remote's"),
     "revoke": ("revoke", "Take a record's green away, for good"),
     "fsck": ("fsck", "Look at every record, body and ref, and name what is damaged"),
