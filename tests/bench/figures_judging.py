@@ -1,0 +1,163 @@
+"""What plan and verify cost among many files and shards, and what one signature costs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench_tools import PEER_USER, Tools
+from figure import Figure, at_least, in_ms, of_costs
+from gitledger.records.envelope import PAYLOAD_TYPE, decode_line, pae
+from gitledger.records.ids import CommitId
+from gitledger.trust.verified import Verified, open_record
+from measure import in_turns, run, timed
+from seed_ours import open_world, record_one, record_the_rest
+from worlds import CHANGED, FILES, SHARDS, TESTS, World, big, shard_paths, suite
+
+__all__ = ["plan", "signature", "verify"]
+
+WORDS = {"own": "", "shared": ", where shards share paths"}
+
+
+def plan(tools: Tools, rounds: int) -> Iterator[Figure]:
+    """(c) Plan one commit after all shards were recorded, some of their inputs edited."""
+    for branch, bound in (("own", 7.0), ("shared", 30.0)):
+        world, receipt = _recorded(tools, branch)
+        world.switch(f"{branch}-next")
+        ours = [tools.bin("ours") / "git-ledger", "plan", "--json"]
+        peers = [tools.bin("peer") / "gpu-proof", "plan", "--receipt", receipt, "--repo", ".", "--json"]
+        for command, tool in ((ours, "ours"), (peers, "peer")):
+            _check_plan(tools, world, [str(word) for word in command], tool)
+        found = in_turns(
+            {
+                "ours": lambda ours=ours: run(ours, cwd=world.path, env=tools.env("ours")),
+                "peer": lambda peers=peers: run(peers, cwd=world.path, env=tools.env("peer")),
+            },
+            rounds,
+        )
+        yield of_costs(
+            "c",
+            f"`plan` over {FILES:,} files and {SHARDS} shards{WORDS[branch]}: how many times faster",
+            found["peer"],
+            found["ours"],
+            at_least(bound),
+            ours=in_ms(found["ours"]),
+            other=in_ms(found["peer"]),
+        )
+
+
+def verify(tools: Tools, rounds: int) -> Iterator[Figure]:
+    """(d) Verify the commit that all shards were recorded on."""
+    policy = tools.folder / "policy.json"
+    policy.write_text(json.dumps({"signer_mode": "restricted", "allowed_signers": [PEER_USER]}))
+    for branch, bound in (("own", 5.0), ("shared", 15.0)):
+        world, receipt = _recorded(tools, branch)
+        world.switch(branch)
+        ours = [tools.bin("ours") / "git-ledger", "verify"]
+        peers = [
+            tools.bin("peer") / "gpu-proof",
+            "verify",
+            "--receipt",
+            receipt,
+            "--repo",
+            ".",
+            "--policy",
+            policy,
+        ]
+        found = in_turns(
+            {
+                "ours": lambda ours=ours: run(ours, cwd=world.path, env=tools.env("ours")),
+                "peer": lambda peers=peers: run(peers, cwd=world.path, env=tools.env("forge")),
+            },
+            rounds,
+        )
+        yield of_costs(
+            "d",
+            f"`verify` over {FILES:,} files, {SHARDS} shards, {SHARDS * TESTS:,} tests{WORDS[branch]}: "
+            "how many times faster",
+            found["peer"],
+            found["ours"],
+            at_least(bound),
+            ours=in_ms(found["ours"]),
+            other=in_ms(found["peer"]),
+        )
+
+
+def signature(tools: Tools, rounds: int) -> Iterator[Figure]:
+    """(i) One record verified in process, against one run of ssh-keygen."""
+    world = suite(tools, tests=TESTS, files=1)
+    world.git("update-ref", "-d", "refs/notes/gitledger/records")
+    record_one(tools, world, "unit")
+    head = CommitId(world.git("rev-parse", "HEAD"))
+    [line] = open_world(world).ledger.lines(head)
+    envelope = decode_line(line)
+    message, sig, signers = (tools.folder / name for name in ("message", "message.sig", "signers"))
+    message.write_bytes(pae(PAYLOAD_TYPE, envelope.payload))
+    text = json.loads(line)["signatures"][0]["sig"]
+    sig.write_text(f"-----BEGIN SSH SIGNATURE-----\n{text}\n-----END SSH SIGNATURE-----\n")
+    signers.write_text((world.path / ".gitledger" / "allowed_signers").read_text())
+    words = ["ssh-keygen", "-q", "-Y", "verify", "-f", str(signers), "-I", "bench@example.org"]
+    script = ["sh", "-c", 'exec "$@" < "$0"', str(message), *words, "-n", "gitledger", "-s", str(sig)]
+    count = 100
+
+    def in_process() -> None:
+        for _ in range(count):
+            assert isinstance(open_record(line, commit=head), Verified)
+
+    found = in_turns(
+        {
+            "ours": lambda: timed(in_process) / count,
+            "other": lambda: run(script, cwd=world.path, env=world.env),
+        },
+        4 * rounds,
+    )
+    yield of_costs(
+        "i",
+        "one record decoded and verified in process, against one `ssh-keygen -Y verify`: how many times faster",
+        found["other"],
+        found["ours"],
+        at_least(40),
+        ours=in_ms(found["ours"]),
+        other=f"{in_ms(found['other'])} (ssh-keygen)",
+    )
+
+
+def _recorded(tools: Tools, branch: str) -> tuple[World, Path]:
+    """Return the big repository at `branch`, all shards recorded there by both, and the peer's receipt."""
+    world = big(tools)
+    receipt = tools.folder / f"{branch}.json"
+    marker = world.path.with_name(f"recorded-{branch}")
+    held = world.path / ".git" / "recorded" / branch
+    world.switch(branch)
+    if not held.exists() or not receipt.exists():
+        record_the_rest(tools, world)
+        marker.write_text(json.dumps(_layout(branch)))
+        seed = Path(__file__).with_name("seed_peer.py")
+        command = [tools.bin("peer") / "python", seed, world.path, receipt, tools.key, marker]
+        run(command, cwd=world.path, env=tools.env("peer"))
+    return world, receipt
+
+
+def _layout(branch: str) -> dict[str, dict[str, list[str]]]:
+    return {
+        f"s{shard:03}": {
+            "paths": shard_paths(branch, shard),
+            "node_ids": [
+                f"tests/t{shard:03}/test_t{shard:03}.py::test_{shard:03}_{case:03}" for case in range(TESTS)
+            ],
+        }
+        for shard in range(SHARDS)
+    }
+
+
+def _check_plan(tools: Tools, world: World, command: list[str], tool: str) -> None:
+    """Both must come to the same plan, or their times can't be compared."""
+    done = subprocess.run(command, cwd=world.path, env=tools.env(tool), capture_output=True, text=True)
+    verdicts = [shard["verdict"] for shard in json.loads(done.stdout)["shards"]]
+    counts = {verdict: verdicts.count(verdict) for verdict in verdicts}
+    if counts != {"carryable": SHARDS - CHANGED, "stale": CHANGED}:
+        raise SystemExit(
+            f"{' '.join(command)}: expected {CHANGED} stale of {SHARDS}, found {counts}\n{done.stderr}"
+        )
