@@ -47,6 +47,7 @@ class CoverageSettings:
     precision: str | None
     option_fail_under: str | None
     option_precision: str | None
+    relative_files: bool
     digest: Digest
 
 
@@ -77,6 +78,8 @@ def coverage_settings(read: Read, commands: Iterable[Sequence[str]] = ()) -> Cov
         precision=_text(report.get("precision")),
         option_fail_under=_option(options, "--cov-fail-under"),
         option_precision=_option(options, "--cov-precision"),
+        relative_files=str(sections.get("run", {}).get("relative_files", "")).lower()
+        in ("true", "1", "yes", "on"),
         digest=Digest(hashlib.sha256(text.encode()).hexdigest()),
     )
 

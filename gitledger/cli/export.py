@@ -1,0 +1,61 @@
+"""`git ledger export`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from gitledger.cli.output import Output
+from gitledger.cli.world import enter, with_offline, with_policy
+from gitledger.errors import EXIT_YES
+
+FORMATS = ("coverage", "coverage-xml", "lcov", "durations")
+
+
+@click.command("export", short_help="Write a commit's evidence in another tool's format")
+@click.argument("format_", metavar="FORMAT", type=click.Choice(FORMATS))
+@click.argument("commit", default="HEAD")
+@click.option("-o", "--output", "file", metavar="FILE", default=None, help="Where to write; `-` is stdout.")
+@with_policy
+@with_offline
+@click.pass_obj
+def command(
+    output: Output, format_: str, commit: str, file: str | None, policy_from: str | None, offline: bool
+) -> int:
+    r"""Write what a commit's evidence says in the format of another tool.
+
+    \b
+    coverage        coverage's data file, all shards united (default: .coverage)
+    coverage-xml    Cobertura XML
+    lcov            lcov's tracefile
+    durations       seconds by test, as pytest-split keeps them
+
+    \b
+    git ledger export coverage-xml -o coverage.xml
+    git ledger export coverage -o .coverage && coverage html
+    """
+    from gitledger.workflows.export import DEFAULT_FILES, export
+
+    session = enter(output, offline=offline)
+    found = export(session, session.repo.resolve(commit), format_, policy_from=policy_from)
+    place = file or DEFAULT_FILES.get(format_, "-")
+    for note in found.notes:
+        output.message(f"git ledger: {note}")
+    if place == "-":
+        sys.stdout.buffer.write(found.content)
+        return EXIT_YES
+    path = output.directory / Path(place)
+    _write(path, found.content)
+    output.message(f"git ledger: wrote {place}")
+    return EXIT_YES
+
+
+def _write(path: Path, content: bytes) -> None:
+    from gitledger.errors import UsageError
+
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise UsageError("unwritable", f"{path} can't be written: {error.strerror}", "-o FILE") from error

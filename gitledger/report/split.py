@@ -1,0 +1,59 @@
+"""What `git ledger split` says: parts, faults, advice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from gitledger.report.text import escaped, finding_lines, paint, table
+from gitledger.verdict.finding import Finding
+
+if TYPE_CHECKING:
+    from gitledger.suites.advise import Advice
+
+__all__ = ["advice_text", "check_text"]
+
+
+def check_text(
+    parts: Sequence[tuple[str, int, int, float]],
+    findings: Sequence[Finding],
+    orphans: Sequence[str],
+    *,
+    passed: bool,
+    color: bool,
+) -> str:
+    """Return the parts (name, files, tests, seconds), every finding, and the tests of no shard."""
+    rows = [
+        (name, f"{files} files", f"{tests} tests", f"{seconds:.1f} s") for name, files, tests, seconds in parts
+    ]
+    lines = [*table(rows, indent="  "), *finding_lines(findings, color=color)]
+    lines += [f"    {escaped(name)}" for name in orphans[:100]]
+    if len(orphans) > 100:
+        lines.append(f"    and {len(orphans) - 100} more")
+    word = "passed" if passed else "failed"
+    lines.append(paint(f"split: {word}", word, color=color))
+    return "\n".join(lines) + "\n"
+
+
+def advice_text(found: Mapping[str, Advice], parts: Mapping[str, int]) -> str:
+    """Return, for each shard, fixed and divisible time and what another number of parts would take."""
+    lines = []
+    for name, advice in found.items():
+        now = advice.longest_us.get(parts[name])
+        lines.append(
+            f"{name}: {_seconds(advice.fit.fixed_us)} fixed in every part, "
+            f"{_seconds(advice.divisible_us)} that divides (from {advice.runs} runs)"
+        )
+        for number, longest in sorted(advice.longest_us.items()):
+            change = "" if now is None or number == parts[name] else f", {_change(longest - now)}"
+            mark = "now" if number == parts[name] else ""
+            lines.append(f"  {number} parts: the longest takes {_seconds(longest)}{change} {mark}".rstrip())
+    return "\n".join(lines) + "\n"
+
+
+def _seconds(value_us: int) -> str:
+    return f"{value_us / 10**6:.1f} s"
+
+
+def _change(value_us: int) -> str:
+    return f"{_seconds(abs(value_us))} {'more' if value_us > 0 else 'less'}"

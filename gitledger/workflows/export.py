@@ -1,0 +1,151 @@
+"""Export: what a commit's evidence says, in the formats of other tools."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from gitledger.errors import UsageError
+from gitledger.records.fragments import lines_of
+from gitledger.records.ids import CommitId
+from gitledger.store.facts import CommitFacts
+from gitledger.suites import coverage_write
+from gitledger.verdict.coverage import CoverageUnion
+from gitledger.verdict.union import form_union
+from gitledger.workflows.durations import durations_of
+from gitledger.workflows.gather import gather
+from gitledger.workflows.session import Session
+
+__all__ = ["DEFAULT_FILES", "FORMATS", "Exported", "export"]
+
+DEFAULT_FILES = {"coverage": ".coverage"}
+"""Where a format goes that is no text."""
+_CONFIGURATION = (".coveragerc", ".coveragerc.toml", "setup.cfg", "tox.ini", "pyproject.toml")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """What was exported: its bytes, and sentences about it."""
+
+    content: bytes
+    notes: tuple[str, ...] = ()
+
+
+def export(session: Session, target: CommitId, format_: str, *, policy_from: str | None = None) -> Exported:
+    """Return the export of a commit's evidence.
+
+    Raises `UsageError`: `unknown-format`, `no-coverage` where the union has no number to be believed,
+    `export-failed`; and what `gather` raises.
+    """
+    if format_ not in FORMATS:
+        raise UsageError("unknown-format", f"no export format {format_!a}", f"one of {', '.join(FORMATS)}")
+    return FORMATS[format_](session, target, policy_from)
+
+
+def _coverage(session: Session, target: CommitId, policy_from: str | None) -> CoverageUnion:
+    case = gather(session, target, policy_from=policy_from)
+    found = form_union(case.situation).coverage
+    if found.claim is None:
+        faults = (*found.faults, *found.notes)
+        why = f": {faults[0].code}, {faults[0].subject}" if faults else ": no shard recorded any"
+        raise UsageError("no-coverage", f"commit {target[:12]} has no whole coverage{why}", "git ledger verify")
+    return found
+
+
+def _data(session: Session, target: CommitId, policy_from: str | None) -> Exported:
+    """Return coverage's data file, its names those that `coverage report` looks for in this work tree."""
+    found = _coverage(session, target, policy_from)
+    root = session.repo.worktree or Path()
+    relative = _is_relative(session, target)
+    rows = [
+        (file.path if relative else str(root / file.path), lines_of(file.executed), sorted(file.taken))
+        for file in found.files
+    ]
+    with tempfile.TemporaryDirectory(prefix="gitledger-") as folder:
+        path = Path(folder) / "data"
+        coverage_write.write_data(path, rows, branch=found.branch)
+        return Exported(content=path.read_bytes(), notes=_notes(found))
+
+
+def _is_relative(session: Session, target: CommitId) -> bool:
+    from gitledger.suites.coverage_settings import coverage_settings
+
+    return coverage_settings(lambda name: session.repo.file_at(target, name)).relative_files
+
+
+def _notes(found: CoverageUnion) -> tuple[str, ...]:
+    version = coverage_write.version()
+    if version == found.version:
+        return ()
+    return (f"measured by coverage {found.version}, written by {version}: its report may count otherwise",)
+
+
+def _report(kind: str) -> Callable[[Session, CommitId, str | None], Exported]:
+    def make(session: Session, target: CommitId, policy_from: str | None) -> Exported:
+        found = _coverage(session, target, policy_from)
+        with tempfile.TemporaryDirectory(prefix="gitledger-") as place:
+            folder = Path(place).resolve()
+            sources = folder / "sources"
+            sources.mkdir()
+            _check_out(session, target, sources, [file.path for file in found.files])
+            request = {
+                "branch": found.branch,
+                "files": [[file.path, lines_of(file.executed), sorted(file.taken)] for file in found.files],
+                "kind": kind,
+                "output": str(folder / "report"),
+            }
+            (folder / "request").write_text(json.dumps(request), encoding="ascii")
+            _run(session, sources, folder / "request")
+            text = (folder / "report").read_bytes()
+        root = str(session.repo.worktree or ".")
+        return Exported(content=text.replace(os.fsencode(sources), os.fsencode(root)), notes=_notes(found))
+
+    return make
+
+
+def _run(session: Session, sources: Path, request: Path) -> None:
+    script = Path(coverage_write.__file__)
+    env = {name: value for name, value in session.environ.items() if not name.startswith("COVERAGE_")}
+    done = subprocess.run(
+        [sys.executable, str(script), str(request)], cwd=sources, env=env, capture_output=True, check=False
+    )
+    if done.returncode:
+        last = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
+        raise UsageError("export-failed", f"coverage could not write it: {' '.join(last)}", "git ledger verify")
+
+
+def _check_out(session: Session, target: CommitId, folder: Path, paths: list[str]) -> None:
+    """Write the commit's own content of `paths`, and coverage's configuration, below `folder`."""
+    facts = CommitFacts(session.repo.objects, session.repo.commit(target).tree)
+    for path in (*paths, *_CONFIGURATION):
+        entry = facts.entry(path)
+        if entry is None or entry.kind != "blob":
+            continue
+        content = facts.blob(entry.oid)
+        if content is None:
+            raise UsageError("export-failed", f"the source {path!a} is not in this clone", "git fetch")
+        place = folder / PurePosixPath(path)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content)
+
+
+def _durations(session: Session, target: CommitId, policy_from: str | None) -> Exported:
+    """Return durations as pytest-split keeps them: seconds by node id, sorted."""
+    found = durations_of(session, target, policy_from=policy_from)
+    seconds = {node_id: value / 10**6 for node_id, value in sorted(found.tests_us.items())}
+    return Exported(content=(json.dumps(seconds, indent=4) + "\n").encode("utf-8"))
+
+
+FORMATS: dict[str, Callable[[Session, CommitId, str | None], Exported]] = {
+    "coverage": _data,
+    "coverage-xml": _report("coverage-xml"),
+    "lcov": _report("lcov"),
+    "durations": _durations,
+}
+"""Each format by its name."""
