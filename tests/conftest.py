@@ -14,6 +14,27 @@ from typing import Any
 import pytest
 
 
+EXPECTED_SKIPS = (
+    "root reads everything",
+    "xdist needs the terminal plugin",
+    "could not import 'torch'",
+)
+"""Reasons for which a test of ours may skip where every skip is looked at (`GITLEDGER_STRICT_SKIPS`, set in CI)."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Fail a run in which a test that matters was skipped, or in which none ran at all."""
+    if not os.environ.get("GITLEDGER_STRICT_SKIPS"):
+        return
+    skipped = [report.longrepr[2] for report in terminalreporter.getreports("skipped") if report.longrepr]
+    surprising = [reason for reason in skipped if not any(text in reason for text in EXPECTED_SKIPS)]
+    ran = len(terminalreporter.getreports("passed"))
+    if surprising or not ran:
+        terminalreporter.write_line(f"ERROR: {ran} tests passed, unexpected skips: {surprising}", red=True)
+        terminalreporter._session.exitstatus = 1
+
+
 def hermetic_environment(home: Path) -> dict[str, str]:
     """Return an environment in which git, ssh and pytest see nothing of the machine's user."""
     return {
