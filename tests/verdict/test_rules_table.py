@@ -1,6 +1,6 @@
 """The rules of DESIGN sections 2, 4, 5, 6, 7 and 11 that this room holds, each with the tests that hold it.
 
-Every entry names a mutation that turns one of its tests red: `python tools/mutate.py --table` on this file tries
+Every entry names a mutation that turns one of its tests red: `python tests/mutate.py --table` on this file tries
 them all, in a copy. The tests here see to it that the table doesn't rot: each test that it names exists, and each
 text that it would change stands in the code exactly once.
 """

@@ -1,7 +1,7 @@
 """Break one place of the code on purpose and see a test turn red, always in a temporary copy.
 
-    python tools/mutate.py gitledger/verdict/bars.py "ended_at > now" "ended_at < now" tests/verdict/test_bars.py
-    python tools/mutate.py --table tests/verdict/test_rules_table.py [WORD]
+    python tests/mutate.py gitledger/verdict/bars.py "ended_at > now" "ended_at < now" tests/verdict/test_bars.py
+    python tests/mutate.py --table tests/verdict/test_rules_table.py [WORD]
 
 With `--table`, the file's `RULES` are tried one by one: each has `file`, `old`, `new` and `test` (a list of pytest
 selections, relative to the table's folder). WORD picks the rules that hold it. Exits 0 when every mutant was
