@@ -27,11 +27,13 @@ __all__ = [
     "object_corrupt",
     "object_missing",
     "parents_of",
+    "refuse_unsound",
     "split_tree",
 ]
 
 ID_BYTES = {"sha1": 20, "sha256": 32}
 _ENTRY = {size: re.compile(rb"([0-7]{1,7}) ([^\0]+)\0(.{%d})" % size, re.DOTALL) for size in ID_BYTES.values()}
+_NO_NAMES = frozenset({"", ".", ".."})
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST = datetime(9999, 12, 31, tzinfo=UTC)
 
@@ -67,6 +69,20 @@ def decode_tree(oid: str, raw: bytes) -> tuple[TreeEntry, ...]:
         TreeEntry(int(mode, 8), name.decode("utf-8", "surrogateescape"), object_name.hex())
         for mode, name, object_name in split_tree(oid, raw)
     )
+
+
+def refuse_unsound(oid: str, entries: Iterable[TreeEntry]) -> None:
+    """Raise `StoreError` `object-corrupt` for a tree in which a name stands twice, or is more than one component.
+
+    git never writes such trees (fsck.c, fsck_tree) but checks them out: a file `src/a` in the root lands inside
+    the folder `src`, and of two entries of one name the last one lands. What looks a path up would see the other.
+    """
+    names = [entry.name for entry in entries]
+    if len(set(names)) == len(names) and not any("/" in name or name in _NO_NAMES for name in names):
+        return
+    bad = next(name for i, name in enumerate(names) if "/" in name or name in _NO_NAMES or name in names[:i])
+    what = f"tree {oid} holds {ascii(bad)[1:80]} in a way that git never writes"
+    raise StoreError("object-corrupt", f"{what}: a checkout would not be what it says", "git fsck")
 
 
 def _sort_key(entry: TreeEntry) -> bytes:

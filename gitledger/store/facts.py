@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from gitledger.records.ids import BlobId, TreeId
 from gitledger.records.tree import MODE_FOLDER, TreeEntry
-from gitledger.store.encoding import object_missing
+from gitledger.store.encoding import object_missing, refuse_unsound
 from gitledger.store.objects import GitObjects
 
 __all__ = ["CommitFacts", "TreeCache"]
@@ -25,12 +25,16 @@ class TreeCache:
     _by_name: dict[TreeId, Mapping[str, TreeEntry]] = field(default_factory=dict)
 
     def entries(self, tree: TreeId) -> tuple[TreeEntry, ...]:
-        """Return a tree's entries in git's order; raises `StoreError` `object-missing` where it isn't here."""
+        """Return a tree's entries in git's order.
+
+        Raises `StoreError` `object-missing` where it isn't here, `object-corrupt` where its names are not sound.
+        """
         known = self._entries.get(tree)
         if known is None:
             read = self.objects.read_tree(tree)
             if read is None:
                 raise object_missing("tree", tree)
+            refuse_unsound(tree, read)
             known = self._entries[tree] = read
         return known
 

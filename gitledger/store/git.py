@@ -20,6 +20,7 @@ from typing import IO
 from gitledger.errors import StoreError, UsageError
 
 __all__ = [
+    "AGENT_VARIABLES",
     "LOCAL_TIMEOUT_S",
     "MAX_OUTPUT_BYTES",
     "REPOSITORY_VARIABLES",
@@ -67,6 +68,11 @@ REPOSITORY_VARIABLES = frozenset(
 After `git rev-parse --local-env-vars`; configuration given by `git -c` (GIT_CONFIG_PARAMETERS, GIT_CONFIG_COUNT)
 is left alone, since credentials and proxies travel in it.
 """
+
+KEY_VARIABLE = "GITLEDGER_SIGNING_KEY"
+"""May hold a private key: git never needs it, and git runs hooks, filters and helpers that anybody configured."""
+AGENT_VARIABLES = ("SSH_AUTH_SOCK", "SSH_AGENT_PID", "SSH_ASKPASS", "SSH_ASKPASS_REQUIRE", "GIT_ASKPASS")
+"""What can sign or ask for a passphrase: git needs it to reach remotes, and for nothing else."""
 
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]+")
@@ -126,6 +132,7 @@ class Git:
     def environment(self) -> dict[str, str]:
         """Return the environment that git sees."""
         env = without_repository(self.env)
+        env.pop(KEY_VARIABLE, None)
         env |= {"LC_ALL": "C", "GIT_NO_REPLACE_OBJECTS": "1", "GIT_GRAFT_FILE": os.devnull}
         env.pop("LANGUAGE", None)
         if not self.interactive:

@@ -10,7 +10,7 @@ from pathlib import Path
 from gitledger.errors import StoreError, UsageError
 from gitledger.records.ids import BlobId, CommitId, TreeId
 from gitledger.records.tree import MODE_EXECUTABLE, MODE_FILE, MODE_FOLDER, CommitInfo
-from gitledger.store.encoding import ID_BYTES, object_missing
+from gitledger.store.encoding import ID_BYTES, object_missing, refuse_unsound
 from gitledger.store.git import Git
 from gitledger.store.history import distances, is_cut
 from gitledger.store.objects import GitObjects, Identity
@@ -20,6 +20,12 @@ __all__ = ["Repository", "open_repository"]
 _DISCOVERY = ("GIT_DIR", "GIT_COMMON_DIR", "GIT_WORK_TREE", "GIT_CEILING_DIRECTORIES")
 _FACTS = ("--is-shallow-repository", "--show-object-format", "--absolute-git-dir", "--git-common-dir")
 _HEADS = "refs/heads/"
+_REF_PLACES = ("refs/{}", "refs/tags/{}", "refs/heads/{}", "refs/remotes/{}", "refs/remotes/{}/HEAD")
+"""Where git looks for a short name, and in what order (gitrevisions(7))."""
+_REF_PART = re.compile(r"[^~^@:]*(?:@(?!\{)[^~^@:]*)*")
+"""What of a revision can be a ref: all before `~`, `^`, `:` and `@{`."""
+_ANY = frozenset({0, 1, 128})
+_SHORT_ID = re.compile(r"\A[0-9a-f]{4,63}\Z")
 _CRUD = " .,:;<>\"\\'" + "".join(map(chr, range(32)))
 Config = Mapping[str, tuple[str, ...]]
 
@@ -50,21 +56,42 @@ class Repository:
     def resolve(self, rev: str) -> CommitId:
         """Return the commit that `rev` names as git reads it, tags peeled.
 
-        Raises `UsageError` `unknown-commit`.
+        Raises `UsageError` `unknown-commit`, and `ambiguous-ref` where git would choose among several refs: it
+        prefers a tag `origin/main` to the remote's branch, and whoever may push could push such a tag.
         """
         commit = CommitId(rev)
         if len(rev) == 2 * ID_BYTES[self.object_format] and self.objects.read_parents(commit) is not None:
             return commit
+        self._refuse_ambiguous(rev)
         named = self._parsed(rev)
         peeled = named and self._parsed(f"{named}^{{commit}}")
         if not peeled:
             raise self._unknown(rev)
         return CommitId(peeled)
 
+    def _refuse_ambiguous(self, rev: str) -> None:
+        name = _REF_PART.match(rev)[0]  # type: ignore[index]  # it matches anything
+        if not name or name == "HEAD" or name.startswith(("refs/", "-")) or "\0" in name:
+            return
+        places = [place.format(name) for place in _REF_PLACES]
+        # Patterns match folders too: only what is spelled out counts.
+        done = self.git.run("for-each-ref", "--format=%(objectname) %(refname)", "--", *places)
+        found = {
+            ref: oid for oid, _, ref in (line.partition(" ") for line in done.text.splitlines()) if ref in places
+        }
+        others = self._objects_named(name) - set(found.values()) if found and _SHORT_ID.match(name) else set()
+        if len({*found.values(), *others}) > 1:
+            what = ", ".join([*found, *sorted(others)])
+            hint = f"give the full name, {list(found)[-1]}"
+            raise UsageError("ambiguous-ref", f"{rev!a} names more than one thing: {what}", hint)
+
+    def _objects_named(self, short: str) -> set[str]:
+        return set(self.git.run("rev-parse", f"--disambiguate={short}", statuses=_ANY).text.split())
+
     def _parsed(self, rev: str) -> str:
         if not rev or rev.startswith("-") or "\0" in rev:
             return ""
-        return self.git.run("rev-parse", "--verify", "-q", rev, statuses=frozenset({0, 1, 128})).text.strip()
+        return self.git.run("rev-parse", "--verify", "-q", rev, statuses=_ANY).text.strip()
 
     def _unknown(self, rev: str) -> UsageError:
         hint = "git fetch --unshallow" if self.is_shallow else "git fetch"
@@ -133,6 +160,7 @@ class Repository:
         entries = self.objects.read_tree(tree)
         if entries is None:
             raise object_missing("tree", tree)
+        refuse_unsound(tree, entries)
         return next((entry.oid for entry in entries if entry.name == name and entry.mode in modes), None)
 
     def distances(self, target: CommitId, wanted: Collection[CommitId]) -> dict[CommitId, int]:

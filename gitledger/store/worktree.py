@@ -16,12 +16,13 @@ from pathlib import Path
 
 from gitledger.errors import StoreError, UsageError
 from gitledger.records.ids import CommitId
-from gitledger.store.git import Git
+from gitledger.store.git import AGENT_VARIABLES, Git
 from gitledger.store.leftovers import sweep_folders
 
 __all__ = ["WorkTreeState", "work_tree_state"]
 
 _HIDES_NOTHING = (
+    *("-c", f"core.hooksPath={os.devnull}"),
     *("-c", "core.fsmonitor=false"),
     *("-c", "core.untrackedCache=false"),
     *("-c", "core.ignoreStat=false"),
@@ -29,7 +30,7 @@ _HIDES_NOTHING = (
     *("-c", "core.checkStat=default"),
     *("-c", "core.splitIndex=false"),
 )
-"""Settings under which an unchanged size and mtime alone never pass for unchanged content."""
+"""No hooks, and settings under which an unchanged size and mtime alone never pass for unchanged content."""
 
 _STATUS = (
     "status",
@@ -83,7 +84,9 @@ def work_tree_state(git: Git, *, scope_paths: Sequence[str] = ()) -> WorkTreeSta
     `.gitignore` is `*`: caches, virtual environments) is dirt only where one of them reaches into it. Raises
     `UsageError` `no-work-tree`, and `StoreError` where git can't tell.
     """
-    top = replace(git, folder=_top(git))
+    # A run may have configured filters and hooks that git would start now, with the recorder's environment.
+    keyless = {name: value for name, value in git.env.items() if name not in AGENT_VARIABLES}
+    top = replace(git, folder=_top(git), env=keyless)
     sweep_folders(Path(tempfile.gettempdir()))
     index = _index(top)
     head, changed = _tracked(top, index)

@@ -136,9 +136,13 @@ def _merged(union: Union, situation: Situation) -> Iterator[Finding]:
 
 def _snapshot_fault(held: HeldMerged, union: Union) -> str:
     """Return why a snapshot is not what stands now, or ""; a revoked input fails it whatever stands."""
-    named = {shard.key: (shard.record, shard.outcome) for shard in held.receipt.shards}
+    named = {shard.key: (shard.record, shard.outcome, shard.carried is None) for shard in held.receipt.shards}
     stands = {
-        choice.shard.key: (choice.result.held.id, choice.result.held.receipt.outcome)
+        choice.shard.key: (
+            choice.result.held.id,
+            choice.result.held.receipt.outcome,
+            choice.verdict != "carryable",
+        )
         for choice in union.results
         if choice.result
     }

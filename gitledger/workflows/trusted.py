@@ -24,19 +24,16 @@ REVOKED_PATH = ".gitledger/revoked_keys"
 class Trusted:
     """Policy and signers, and where they come from.
 
-    `source` is the ref as given, or `self`; `commit` is what it was resolved to. `digest` names the policy's text.
+    `is_self`: the judged commit judges itself, and nothing is pinned. `source` is the ref as given, or `self`;
+    `commit` is what it was resolved to. `digest` names the policy's text.
     """
 
     config: Config
     signers: Signers
+    is_self: bool
     source: str
     commit: CommitId
     digest: Digest
-
-    @property
-    def is_self(self) -> bool:
-        """Tell whether the judged commit judges itself: nothing is pinned then."""
-        return self.source == "self"
 
 
 def read_config(repo: Repository, commit: CommitId) -> Config:
@@ -60,9 +57,6 @@ def read_config(repo: Repository, commit: CommitId) -> Config:
 
 def _refuse_unsupported(config: Config) -> None:
     asked = {
-        "results: reportlog or ctrf": any(
-            shard.results.kind in ("reportlog", "ctrf") for shard in config.shards.values()
-        ),
     }
     for key, present in asked.items():
         if present:
@@ -89,7 +83,8 @@ def load_trusted(repo: Repository, target: CommitId, policy_from: str | None) ->
     return Trusted(
         config=config,
         signers=signers,
-        source=policy_from or "self",
+        is_self=policy_from is None,
+        source="self" if policy_from is None else policy_from,
         commit=commit,
         digest=_digest(repo, commit),
     )

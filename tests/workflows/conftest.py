@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from gitledger.errors import LedgerError
+from gitledger.trust.keys import PublicKey
+from gitledger.trust.private_keys import load_private_key
+from gitledger.trust.sign import claim_of, sign_payload
+from gitledger.trust.signer import FileSigner
+from gitledger.trust.sshsig import SshSig, signed_data
+from gitledger.trust.wire import put_string, put_uint32
+from gitledger.workflows.asked import Asked, request_of
+from gitledger.workflows.judge import merge, verify
+from gitledger.workflows.record import record
+from gitledger.workflows.session import Session, open_session
+from gitledger.workflows.trusted import read_config
 
 
 class LoopbackForge:
@@ -57,3 +76,197 @@ def forge() -> Iterator[LoopbackForge]:
     made = LoopbackForge()
     yield made
     made.close()
+
+
+# --- a stage for attacks: honest evidence, and everything that an attacker can do to it -------------------------
+
+STAGE_CONFIG = """\
+version: 1
+repository: demo
+shards:
+  it: {paths: [src, "*.cfg"], command: "true", results: exit-status}
+policy: %s
+"""
+STAGE_FILES = {"src/alpha.py": "def alpha():\n    return 1\n", "it.cfg": "x\n", "README.md": "x\n"}
+RECORDS = "refs/notes/gitledger/records"
+BODIES = "refs/notes/gitledger/bodies"
+
+
+@dataclass
+class Stage:
+    """A repository whose policy stands at the branch `trusted`, with Alice as the only signer.
+
+    `verify` judges HEAD by it, in process; `document` is the payload of Alice's honest receipt of HEAD, to be
+    changed, signed by anyone and hung anywhere.
+    """
+
+    project: Any
+
+    @property
+    def repo(self) -> Any:
+        return self.project.repo
+
+    @property
+    def path(self) -> Path:
+        return self.project.path
+
+    def session(self, *, now: datetime | None = None) -> Session:
+        at = now or datetime.now(UTC)
+        env = dict(self.repo.env)
+        return open_session(self.path, environ=env, home=Path(env["HOME"]), now=lambda: at)
+
+    def signer(self, name: str) -> FileSigner:
+        path = self.project.key(name)
+        return FileSigner(load_private_key(path.read_bytes(), where=name))
+
+    def head(self) -> str:
+        return self.repo.git("rev-parse", "HEAD")
+
+    def record(self, by: Any = "alice", *, at: datetime | None = None, **changes: Any) -> str:
+        """Run and record the shard honestly; return the record's id."""
+        session = self.session(now=at)
+        config = read_config(session.repo, session.repo.head())
+        request = replace(request_of(config, Asked(shard="it")), user="alice@example.org", **changes)
+        signer = self.signer(by) if isinstance(by, str) else by
+        done = record(session, request, signer)
+        assert done.stored
+        return done.record
+
+    def record_of(self, shard: str) -> str:
+        session = self.session()
+        config = read_config(session.repo, session.repo.head())
+        return record(session, request_of(config, Asked(shard=shard)), self.signer("alice")).record
+
+    def merge(self, by: str = "alice", *, at: datetime | None = None, **options: Any) -> Any:
+        session = self.session(now=at)
+        return merge(session, session.repo.head(), self.signer(by), user=by, policy_from="trusted", **options)
+
+    def lines(self, commit: str = "HEAD") -> list[str]:
+        return self.repo.git("notes", f"--ref={RECORDS}", "show", commit).splitlines()
+
+    def document(self, line: str | None = None) -> dict[str, Any]:
+        """Return the payload of a line, by default of the only record of HEAD."""
+        [line] = [line] if line else self.lines()
+        return json.loads(base64.b64decode(json.loads(line)["payload"]))
+
+    def clear(self) -> None:
+        """Take all records away (the bodies stay): what is hung up next stands alone."""
+        self.repo.git("update-ref", "-d", RECORDS)
+
+    def seal(self, document: dict[str, Any] | bytes, by: Any = "alice") -> str:
+        """Return the line of a payload, signed by `by`; its claim of a signer becomes true unless given as bytes."""
+        signer = self.signer(by) if isinstance(by, str) else by
+        if isinstance(document, bytes):
+            payload = document
+        else:
+            document["predicate"]["signer"] = claim_of(signer, user=str(by)).encode()
+            payload = spell(document)
+        return sign_payload(payload, signer).encode().decode()
+
+    def hang(self, *lines: str | bytes, on: str = "HEAD") -> None:
+        """Make lines the whole note of an object, by plain git."""
+        text = b"\n".join(line if isinstance(line, bytes) else line.encode() for line in lines) + b"\n"
+        blob = self.repo.git("hash-object", "-w", "--stdin", input=text)
+        self.repo.git("notes", f"--ref={RECORDS}", "add", "-f", "-C", blob, on)
+
+    def forge(self, by: Any = "alice", *, on: str = "HEAD", **changes: Any) -> str:
+        """Hang up a changed receipt alone: `forge(session__mode="ci")` changes `predicate.session.mode`."""
+        document = self.document() if self.has_records() else self.honest()
+        for place, value in changes.items():
+            *folders, name = place.split("__")
+            inner = document["predicate"]
+            for folder in folders:
+                inner = inner[folder]
+            inner[name] = value
+        line = self.seal(document, by)
+        self.hang(line, on=on)
+        return line
+
+    def has_records(self) -> bool:
+        return bool(self.repo.git("rev-parse", "-q", "--verify", RECORDS, check=False))
+
+    def honest(self) -> dict[str, Any]:
+        """Record once, keep the payload, and take the record away."""
+        self.record()
+        document = self.document()
+        self.clear()
+        return document
+
+    def trust(self, files: dict[str, str | bytes] | None = None) -> None:
+        """Commit files and let the trusted branch say the same: what maintainers decided."""
+        self.repo.commit(files or {})
+        self.repo.git("branch", "-f", "trusted")
+
+    def policy(self, text: str) -> None:
+        self.trust({".gitledger/config.yaml": STAGE_CONFIG % text})
+
+    def raw_tree(self, *entries: tuple[str, str, str]) -> str:
+        """Store a tree as no git would write it: (mode, name, id) in the order given."""
+        raw = b"".join(f"{mode} {name}\0".encode() + bytes.fromhex(oid) for mode, name, oid in entries)
+        return self.repo.git("hash-object", "-t", "tree", "-w", "--literally", "--stdin", input=raw)
+
+    def verify(self, **options: Any) -> Any:
+        session = self.session(now=options.pop("now", None))
+        target = session.repo.resolve(options.pop("commit", "HEAD"))
+        return verify(session, target, **({"policy_from": "trusted"} | options))
+
+    def verdict(self, **options: Any) -> tuple[bool, str]:
+        """Return whether it passed, and every word that was said against it or about what was ignored."""
+        try:
+            found = self.verify(**options)
+        except LedgerError as error:
+            return False, f"error {error.code}: {error.message}"
+        said = [f"{item.code} {item.subject}: {item.found}" for item in found.verdict.findings]
+        said += [f"ignored {item.reason}" for item in found.ignored]
+        return found.verdict.passed, "\n".join(said)
+
+
+def spell(document: Any) -> bytes:
+    """Return a payload as the ledger spells it."""
+    return json.dumps(document, separators=(",", ":"), sort_keys=True).encode("ascii")
+
+
+@pytest.fixture
+def stage(make_project) -> Stage:
+    """One shard, Alice as the only signer, policy at `trusted`, and nothing recorded."""
+    made = Stage(make_project(STAGE_CONFIG % "{allow_carried: true}", STAGE_FILES))
+    made.repo.git("branch", "trusted")
+    return made
+
+
+@dataclass
+class SoftwareSecurityKey:
+    """A security key (FIDO) in software: an Ed25519 key that signs the structure of PROTOCOL.u2f with any flags."""
+
+    private: Any
+    key: PublicKey
+    flags: int
+    backend: str = "ssh-keygen"
+    algorithm: str = "sk-ssh-ed25519@openssh.com"
+
+    @property
+    def fingerprint(self) -> Any:
+        return self.key.fingerprint
+
+    def sign(self, message: bytes) -> bytes:
+        tail = bytes([self.flags]) + put_uint32(7)
+        signed = hashlib.sha256(b"ssh:").digest() + tail + hashlib.sha256(signed_data(message)).digest()
+        signature = put_string(self.algorithm) + put_string(self.private.sign(signed)) + tail
+        blob = SshSig(public_key=self.key.blob, namespace="gitledger", hash_name="sha512", signature=signature)
+        return blob.encode()
+
+
+@pytest.fixture
+def make_security_key():
+    """Return a maker of security keys in software: `make_security_key(flags=1)`."""
+
+    def make(*, flags: int) -> SoftwareSecurityKey:
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+        private = Ed25519PrivateKey.generate()
+        name = SoftwareSecurityKey.algorithm
+        raw = private.public_key().public_bytes_raw()
+        blob = put_string(name) + put_string(raw) + put_string(b"ssh:")
+        return SoftwareSecurityKey(private=private, key=PublicKey(blob=blob, algorithm=name), flags=flags)
+
+    return make
