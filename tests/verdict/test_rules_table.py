@@ -1060,8 +1060,8 @@ RULES = (
         "…in the outcomes too",
         "verify:a_merged_receipt_that_calls_a_failure_green_does_not_agree",
         "verify",
-        "choice.result.held.receipt.outcome, choice.verdict",
-        "{one: two for one, two, _ in named.values()}.get(choice.result.held.id), choice.verdict",
+        "            choice.result.held.receipt.outcome,\n            choice.verdict",
+        "            {one: two for one, two, _ in named.values()}.get(choice.result.held.id),\n            choice.verdict",
     ),
     _rule(
         "7",
