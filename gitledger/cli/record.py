@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -12,6 +12,7 @@ from gitledger.cli.output import Output
 from gitledger.cli.world import enter, signer_of, user_name, with_json, with_key
 
 if TYPE_CHECKING:
+    from gitledger.config.schema import ResultsConfig
     from gitledger.workflows.record import Recorded
 
 MODES = ("local", "ci", "ci-gpu")
@@ -24,6 +25,8 @@ MODES = ("local", "ci", "ci-gpu")
 @click.option("--extra-paths", multiple=True, metavar="PATH", help="Its ignored or generated inputs.")
 @click.option("--exclude-paths", multiple=True, metavar="PATH", help="What its paths leave out.")
 @click.option("--junit", metavar="FILE", default=None, help="Read results from a JUnit XML report.")
+@click.option("--reportlog", metavar="FILE", default=None, help="Read results from pytest-reportlog's log.")
+@click.option("--ctrf", metavar="FILE", default=None, help="Read results from a CTRF report.")
 @click.option("--mode", type=click.Choice(MODES), default=None, help="local (default), ci or ci-gpu.")
 @click.option("--timeout", metavar="TIME", default=None, help="End the command after this long (90s, 30m, 2h).")
 @click.option("--unsigned", is_flag=True, help="Don't sign (counts only where policy allows it).")
@@ -41,6 +44,8 @@ def command(
     extra_paths: tuple[str, ...],
     exclude_paths: tuple[str, ...],
     junit: str | None,
+    reportlog: str | None,
+    ctrf: str | None,
     mode: str | None,
     timeout: str | None,
     unsigned: bool,
@@ -62,7 +67,6 @@ def command(
     git ledger record --shard build --junit report.xml    what has already happened
     """
     from gitledger.config.quantities import parse_duration
-    from gitledger.config.schema import ResultsConfig
     from gitledger.errors import UsageError
     from gitledger.workflows.asked import Asked, request_of
     from gitledger.workflows.record import head_of, record
@@ -77,7 +81,7 @@ def command(
         paths=paths,
         extra_paths=extra_paths,
         excluded_paths=exclude_paths,
-        report=ResultsConfig("junit", junit) if junit else None,
+        report=_report_of({"junit": junit, "reportlog": reportlog, "ctrf": ctrf}),
     )
     request = request_of(config, asked)
     if timeout is not None:
@@ -103,6 +107,17 @@ def command(
     done = record(session, request, signer)
     _report(output, done, as_json=as_json)
     return done.exit_status
+
+
+def _report_of(given: dict[Literal["junit", "reportlog", "ctrf"], str | None]) -> ResultsConfig | None:
+    """Return the report that was named; raises `UsageError` where several were."""
+    from gitledger.config.schema import ResultsConfig
+    from gitledger.errors import UsageError
+
+    named = [(kind, file) for kind, file in given.items() if file]
+    if len(named) > 1:
+        raise UsageError("usage", "one report at a time: --junit, --reportlog or --ctrf", "leave the others out")
+    return ResultsConfig(*named[0]) if named else None
 
 
 def _report(output: Output, done: Recorded, *, as_json: bool) -> None:

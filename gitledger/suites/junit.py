@@ -1,4 +1,8 @@
-"""JUnit XML, as pytest writes it, read as something that anybody may have written.
+"""JUnit XML in the dialects of its writers, read as something that anybody may have written.
+
+pytest, gotestsum, Gradle and cargo-nextest write what Jenkins reads: `failure`, `error` and `skipped` in a test.
+Gradle, nextest and Surefire tell earlier attempts by `flakyFailure`, `rerunFailure` and their kin. CTest says by
+an attribute `status` how a test ended, and calls one that it could not start skipped; that is no skip here.
 
 The node id can't be recovered from it: a test is known by its class name and name. For a report file the
 reported tests are the collection (DESIGN section 8).
@@ -31,6 +35,10 @@ __all__ = ["JunitReport", "read_junit", "summarise_junit"]
 _MAX_DEPTH = 32
 _MAX_DURATION_S = 10**8
 _BAD = {"failure": TestOutcome.FAILED, "error": TestOutcome.ERROR}
+_ATTEMPTS = frozenset({"flakyFailure", "flakyError", "rerunFailure", "rerunError"})
+"""Elements that stand for an earlier attempt of the test (Maven Surefire, "Rerun failing tests")."""
+_CTEST_SKIPS = ("SKIP_RETURN_CODE=", "SKIP_REGULAR_EXPRESSION_MATCHED", "Disabled")
+"""What CTest says of tests that were meant to be skipped (cmCTestTestHandler.cxx, CompletionStatus)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +54,8 @@ class _Case:
     classname: str
     name: str
     duration_ns: int
+    status: str = ""
+    attempts: int = 1
     marks: set[TestOutcome] = field(default_factory=set)
 
     @property
@@ -131,8 +141,15 @@ class _Reading:
         if "name" not in attributes:
             _refuse("a testcase without a name")
         case = _Case(
-            attributes.get("classname", ""), attributes["name"], _duration_ns(attributes.get("time", "0"))
+            attributes.get("classname", ""),
+            attributes["name"],
+            _duration_ns(attributes.get("time", "0")),
+            status=attributes.get("status", ""),
         )
+        if case.status == "fail":  # CTest
+            case.marks.add(TestOutcome.FAILED)
+        elif case.status == "disabled":
+            case.marks.add(TestOutcome.SKIPPED)
         if len(_node_id(case).encode("utf-8", "surrogatepass")) > MAX_NODE_ID_BYTES:
             _refuse(f"a name of more than {MAX_NODE_ID_BYTES} bytes")
         if len(self.cases) >= MAX_TESTS:
@@ -140,9 +157,15 @@ class _Reading:
         self.cases.append(case)
 
     def _mark(self, name: str, attributes: dict[str, str]) -> None:
-        marks = self.cases[-1].marks
+        case = self.cases[-1]
+        marks = case.marks
         if name in _BAD:
             marks.add(_BAD[name])
+        elif name in _ATTEMPTS:
+            case.attempts += 1
+        elif name == "skipped" and case.status == "notrun":
+            meant = attributes.get("message", "").startswith(_CTEST_SKIPS)
+            marks.add(TestOutcome.SKIPPED if meant else TestOutcome.ERROR)
         elif name == "skipped":
             is_xfail = attributes.get("type") == "pytest.xfail"
             marks.add(TestOutcome.XFAILED if is_xfail else TestOutcome.SKIPPED)
@@ -170,6 +193,7 @@ def _report(cases: list[_Case]) -> JunitReport:
     for name, group in grouped.items():
         merged = _Case(group[0].classname, group[0].name, sum(case.duration_ns for case in group))
         merged.marks = set().union(*(case.marks for case in group))
+        merged.attempts = max(case.attempts for case in group)
         is_one_test = len({(case.classname, case.name) for case in group}) == 1
         if len(group) > 1 and not (is_one_test and merged.outcome.is_bad):
             duplicates.append(NodeId(name))
@@ -180,7 +204,13 @@ def _report(cases: list[_Case]) -> JunitReport:
 def _result(name: str, case: _Case) -> TestResult:
     # pytest names a file that can't be collected without a class name, and writes an error under it.
     phase = "call" if case.outcome is TestOutcome.FAILED else None
-    return TestResult(node_id=NodeId(name), outcome=case.outcome, phase=phase, duration_ns=case.duration_ns)
+    return TestResult(
+        node_id=NodeId(name),
+        outcome=case.outcome,
+        phase=phase,
+        duration_ns=case.duration_ns,
+        attempts=case.attempts,
+    )
 
 
 def summarise_junit(data: bytes | None, end: ChildExit, *, is_fresh: bool = True) -> SuiteResult:

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import stat
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from gitledger.errors import DecodeError
+from gitledger.machine.child import ChildExit
+from gitledger.records.bodies import TestResult
+from gitledger.records.decode import shown
+from gitledger.suites.result import SuiteResult, child_reasons, conclude, exit_reasons, outcome_reasons
 
-__all__ = ["MAX_REPORT_BYTES", "FileStamp", "is_written_between", "read_report", "stamp"]
+__all__ = [
+    "MAX_REPORT_BYTES",
+    "FileStamp",
+    "is_written_between",
+    "read_report",
+    "report_less",
+    "stamp",
+    "summarise_reported",
+]
 
 MAX_REPORT_BYTES = 256 << 20
 """One report file."""
@@ -57,3 +71,34 @@ def read_report(path: Path) -> bytes:
             "report-too-large", f"the report {path} exceeds {MAX_REPORT_BYTES} bytes", "split the shard"
         )
     return data
+
+
+def report_less(reason: str, end: ChildExit, *, note: str = "") -> SuiteResult:
+    """Return the result of a run whose report is missing, an earlier run's, or no report: nothing is known."""
+    reasons = {reason} | child_reasons(end, finished=False)
+    reasons |= exit_reasons(end.status, reasons)
+    return conclude(reasons=reasons, results=(), full_ids=(), selected_ids=(), notes=[note] if note else [])
+
+
+def summarise_reported(results: Sequence[TestResult], end: ChildExit) -> SuiteResult:
+    """Return the result of a run from what its report says of each test; the reported tests are the collection.
+
+    An id that stands for several tests fails, and no tests are no pass.
+    """
+    ids = [result.node_id for result in results]
+    reasons = set() if results else {"no-tests"}
+    twice = next((node_id for node_id, count in Counter(ids).items() if count > 1), None)
+    notes = []
+    if twice is not None:
+        reasons.add("duplicate-id")
+        notes.append(f"one id stands for several tests: {shown(twice)}")
+    reasons |= outcome_reasons(results) | child_reasons(end, finished=bool(results))
+    reasons |= exit_reasons(end.status, reasons)
+    return conclude(
+        reasons=reasons,
+        results=results,
+        full_ids=ids,
+        selected_ids=ids,
+        finished=bool(results),
+        notes=notes,
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
@@ -9,9 +10,11 @@ from gitledger.config.schema import ResultsConfig
 from gitledger.errors import DecodeError
 from gitledger.machine.child import ChildExit
 from gitledger.records.ids import ShardKey
+from gitledger.suites.ctrf import summarise_ctrf
 from gitledger.suites.exit_status import summarise_exit_status
 from gitledger.suites.junit import summarise_junit
 from gitledger.suites.report_file import FileStamp, is_written_between, read_report, stamp
+from gitledger.suites.reportlog import summarise_reportlog
 from gitledger.suites.result import SuiteResult, conclude
 
 __all__ = ["look_at_report", "result_of_leftover", "result_of_run"]
@@ -34,8 +37,8 @@ def result_of_run(
     path = root / (results.file or "")
     now = stamp(path)
     if now is None:
-        return summarise_junit(None, ended)
-    return _read(path, ended, is_fresh=is_written_between(earlier, now))
+        return _READERS[results.kind](None, ended)
+    return _read(results, path, ended, is_fresh=is_written_between(earlier, now))
 
 
 def result_of_leftover(report: ResultsConfig, root: Path, now: datetime) -> SuiteResult:
@@ -54,12 +57,21 @@ def result_of_leftover(report: ResultsConfig, root: Path, now: datetime) -> Suit
         max_rss_bytes=None,
         leftovers=0,
     )
-    return summarise_junit(None, over) if stamp(path) is None else _read(path, over, is_fresh=True)
+    if stamp(path) is None:
+        return _READERS[report.kind](None, over)
+    return _read(report, path, over, is_fresh=True)
 
 
-def _read(path: Path, ended: ChildExit, *, is_fresh: bool) -> SuiteResult:
+_READERS: dict[str, Callable[..., SuiteResult]] = {
+    "ctrf": summarise_ctrf,
+    "junit": summarise_junit,
+    "reportlog": summarise_reportlog,
+}
+
+
+def _read(report: ResultsConfig, path: Path, ended: ChildExit, *, is_fresh: bool) -> SuiteResult:
     try:
-        return summarise_junit(read_report(path), ended, is_fresh=is_fresh)
+        return _READERS[report.kind](read_report(path), ended, is_fresh=is_fresh)
     except DecodeError as error:
         return conclude(
             reasons=["report-malformed"], results=(), full_ids=(), selected_ids=(), notes=[error.message]

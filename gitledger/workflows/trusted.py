@@ -39,8 +39,7 @@ class Trusted:
 def read_config(repo: Repository, commit: CommitId) -> Config:
     """Return the configuration of a commit.
 
-    Raises `ConfigError`: `no-config`, whatever loading raises, and `unsupported-yet` for what this version can
-    read and can't put in force, so that nothing is accepted in silence.
+    Raises `ConfigError`: `no-config`, and whatever loading raises.
     """
     text = repo.file_at(commit, CONFIG_PATH)
     if text is None:
@@ -50,21 +49,8 @@ def read_config(repo: Repository, commit: CommitId) -> Config:
             "git ledger init, then commit the .gitledger folder",
         )
     config = load_config(text, source=f"{commit[:12]}:{CONFIG_PATH}")
-    _refuse_unsupported(config)
     check_forge_users(config)
     return config
-
-
-def _refuse_unsupported(config: Config) -> None:
-    asked = {
-    }
-    for key, present in asked.items():
-        if present:
-            raise ConfigError(
-                "unsupported-yet",
-                f"{CONFIG_PATH} asks for {key}, which this version can't put in force",
-                "take it out of the configuration, or upgrade git-ledger",
-            )
 
 
 def load_trusted(repo: Repository, target: CommitId, policy_from: str | None) -> Trusted:
