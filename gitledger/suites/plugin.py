@@ -211,6 +211,7 @@ class _Recorder:
         self._worker_ids: list[str] | None = None
         self._worker_rest: str | None = None
         self._held = ""
+        self._is_alone = True
         self._appender = _Appender(os.path.abspath(path))  # noqa: PTH100
 
     def _event(self, *items: Any) -> None:
@@ -222,11 +223,14 @@ class _Recorder:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
         self._event("journal", JOURNAL_VERSION, self._nonce, _session_facts(self.config))
-        if not self.config.pluginmanager.hasplugin("dsession"):
+        self._is_alone = not self.config.pluginmanager.hasplugin("dsession")
+        if self._is_alone:
             _withdraw()  # xdist workers still have to find the injected copy, and withdraw it themselves
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, None, None]:
+        self._appender.append(self._held)
+        self._held = ""
         yield
         self._event("finish", int(getattr(session, "exitstatus", -1)))
         self.finished = True
@@ -357,8 +361,10 @@ class _Recorder:
         )
         if hasattr(report, "ledger_checks"):
             self._checks(report)
-        if when == "setup" and outcome == "passed":
-            self._held += line  # nothing can have ended by it; it travels with the next line
+        # What passed travels with the next line: it ends nothing before the teardown, and that is followed by the
+        # next start or the session's end. Beside other workers the next line may be long in coming.
+        if outcome == "passed" and (self._is_alone or when == "setup"):
+            self._held += line
         else:
             self._appender.append(self._held + line)
             self._held = ""
