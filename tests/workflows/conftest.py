@@ -23,7 +23,8 @@ from gitledger.trust.signer import FileSigner
 from gitledger.trust.sshsig import SshSig, signed_data
 from gitledger.trust.wire import put_string, put_uint32
 from gitledger.workflows.asked import Asked, request_of
-from gitledger.workflows.judge import merge, verify
+from gitledger.workflows.judge import verify
+from gitledger.workflows.merge import merge
 from gitledger.workflows.record import record
 from gitledger.workflows.session import Session, open_session
 from gitledger.workflows.trusted import read_config
