@@ -7,16 +7,19 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import Any, NoReturn
 
 import click
 
 from gitledger import __version__
 from gitledger.cli.output import Output, show_error
+from gitledger.cli.streams import OutputError, abandon_stdout, open_streams
 from gitledger.errors import EXIT_FAULT, EXIT_USAGE, LedgerError
 
 __all__ = ["app", "main"]
+
+EXIT_READER_GONE = 141
+"""128 and SIGPIPE, as a shell would say it."""
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "init": ("init", "Set up configuration, signer, fetch refspecs and hooks"),
@@ -93,6 +96,8 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command that `args` name; an unknown one is refused with the nearest."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
             near = get_close_matches(args[0], COMMANDS, n=1)
             hint = f"did you mean `git ledger {near[0]}`?" if near else "`git ledger help` lists the commands"
             raise click.UsageError(f"no command {args[0]!r}; {hint}", ctx)
@@ -136,14 +141,24 @@ app.help = _with_breaks(app.help)
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit; a traceback is a bug and shows only with GITLEDGER_DEBUG."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    sys.exit(_run(arguments))
-
-
-def _run(arguments: list[str]) -> int:
+    open_streams()
     as_json = "--json" in arguments
     try:
-        result: Any = app.main(args=arguments, prog_name="git ledger", standalone_mode=False)
+        status = _run(arguments, as_json=as_json)
         sys.stdout.flush()
+    except OutputError as error:
+        abandon_stdout()
+        status = EXIT_READER_GONE
+        if not error.is_reader_gone:
+            text = f"standard output can't be written: {error}"
+            status = show_error("output-unwritable", text, "give it a file or a pipe", EXIT_USAGE, as_json=False)
+    sys.exit(status)
+
+
+def _run(arguments: list[str], *, as_json: bool) -> int:
+    """Return the exit status; raises only where standard output can't be written."""
+    try:
+        result: Any = app.main(args=arguments, prog_name="git ledger", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except LedgerError as error:
         return show_error(error.code, error.message, error.hint, error.exit_status, as_json=as_json)
@@ -157,9 +172,8 @@ def _run(arguments: list[str]) -> int:
         return show_error("usage", error.format_message().rstrip("."), "", EXIT_USAGE, as_json=as_json)
     except (click.Abort, KeyboardInterrupt):
         return show_error("interrupted", "interrupted", "", 130, as_json=as_json)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
+    except OutputError:
+        raise
     except Exception as error:
         if os.environ.get("GITLEDGER_DEBUG"):
             raise

@@ -9,7 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
+from gitledger.errors import UsageError
+
 __all__ = ["Output", "show_error", "wants_color"]
+
+MAX_SHOWN = 800
+"""Characters of a message, and of a hint, that are shown."""
 
 
 def wants_color(stream: TextIO, environ: Mapping[str, str], *, no_color: bool) -> bool:
@@ -41,9 +46,15 @@ class Output:
     def of(
         cls, environ: Mapping[str, str], *, directory: str | None, quiet: bool, verbose: bool, no_color: bool
     ) -> Output:
-        """Return the output that options and environment ask for."""
+        """Return the output that options and environment ask for; raises `UsageError` without a current folder."""
+        try:
+            folder = Path(directory or ".").resolve()
+        except (OSError, ValueError) as error:
+            raise UsageError(
+                "not-a-folder", "the current folder is not there any more", "cd to one that is"
+            ) from error
         return cls(
-            directory=Path(directory or ".").resolve(),
+            directory=folder,
             environ=environ,
             quiet=quiet,
             verbose=verbose,
@@ -71,16 +82,24 @@ class Output:
 
 
 def show_error(code: str, message: str, hint: str, status: int, *, as_json: bool) -> int:
-    """Write one line to stderr (and, for machines, one document to stdout) and return the exit status."""
-    line = " ".join(f"error: {message} [{code}]".split())
+    """Write one line to stderr (and, for machines, one document to stdout) and return the exit status.
+
+    What a message quotes is cut in the middle where it is long: the code and the hint are always in sight.
+    """
+    line = f"error: {_short(_printable(' '.join(message.split())))} [{code}]"
     if hint:
-        line += f"; try: {' '.join(hint.split())}"
-    sys.stderr.write(_printable(line) + "\n")
+        line += f"; try: {_short(_printable(' '.join(hint.split())))}"
+    sys.stderr.write(line + "\n")
     if as_json:
         document = {"error": {"code": code, "exit_status": status, "hint": hint, "message": message}}
         sys.stdout.write(json.dumps(document, sort_keys=True) + "\n")
     sys.stdout.flush()
     return status
+
+
+def _short(text: str) -> str:
+    half = MAX_SHOWN // 2
+    return text if len(text) <= MAX_SHOWN else f"{text[:half]} … {text[-half:]}"
 
 
 def _printable(text: str) -> str:

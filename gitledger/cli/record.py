@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from gitledger.cli.output import Output
+from gitledger.cli.streams import OutputError, abandon_stdout
 from gitledger.cli.world import enter, signer_of, user_name, with_json, with_key
 
 if TYPE_CHECKING:
@@ -93,8 +94,12 @@ def command(
     stream = sys.stderr if as_json else sys.stdout
 
     def echo(data: bytes) -> None:
-        stream.buffer.write(data)
-        stream.buffer.flush()
+        try:
+            stream.buffer.write(data)
+            stream.buffer.flush()
+        except OutputError as error:  # nobody can read it, which is no reason not to record
+            abandon_stdout()
+            raise OSError(str(error)) from error
 
     request = replace(
         request,

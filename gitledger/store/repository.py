@@ -20,11 +20,15 @@ __all__ = ["Repository", "open_repository"]
 _DISCOVERY = ("GIT_DIR", "GIT_COMMON_DIR", "GIT_WORK_TREE", "GIT_CEILING_DIRECTORIES")
 _FACTS = ("--is-shallow-repository", "--show-object-format", "--absolute-git-dir", "--git-common-dir")
 _HEADS = "refs/heads/"
+_TOO_OLD = "git --version: 2.39 or newer is needed"
 _REF_PLACES = ("refs/{}", "refs/tags/{}", "refs/heads/{}", "refs/remotes/{}", "refs/remotes/{}/HEAD")
 """Where git looks for a short name, and in what order (gitrevisions(7))."""
 _REF_PART = re.compile(r"[^~^@:]*(?:@(?!\{)[^~^@:]*)*")
 """What of a revision can be a ref: all before `~`, `^`, `:` and `@{`."""
 _ANY = frozenset({0, 1, 128})
+_ANY_END = frozenset(range(-64, 256))
+MAX_REV_CHARACTERS = 4_096
+"""What git is asked to read as the name of a commit; its own matching of refs overflows the stack on more."""
 _SHORT_ID = re.compile(r"\A[0-9a-f]{4,63}\Z")
 _CRUD = " .,:;<>\"\\'" + "".join(map(chr, range(32)))
 Config = Mapping[str, tuple[str, ...]]
@@ -57,15 +61,20 @@ class Repository:
         """Return the commit that `rev` names as git reads it, tags peeled.
 
         Raises `UsageError` `unknown-commit`, and `ambiguous-ref` where git would choose among several refs: it
-        prefers a tag `origin/main` to the remote's branch, and whoever may push could push such a tag.
+        prefers a tag `origin/main` to the remote's branch, and whoever may push could push such a tag. Raises
+        `StoreError` `object-missing` where `rev` is known and what it names is not there, or damaged.
         """
         commit = CommitId(rev)
+        if len(rev) > MAX_REV_CHARACTERS:
+            raise self._unknown(rev)
         if len(rev) == 2 * ID_BYTES[self.object_format] and self.objects.read_parents(commit) is not None:
             return commit
         self._refuse_ambiguous(rev)
         named = self._parsed(rev)
         peeled = named and self._parsed(f"{named}^{{commit}}")
         if not peeled:
+            if named and named != rev and self.git.run("cat-file", "-e", named, statuses=_ANY).status:
+                raise object_missing("object", named)
             raise self._unknown(rev)
         return CommitId(peeled)
 
@@ -183,7 +192,7 @@ def open_repository(path: Path, *, env: Mapping[str, str]) -> Repository:
     """
     finder = Git(path, env)
     given = {name: env[name] for name in _DISCOVERY if env.get(name)}
-    inside = finder.run("rev-parse", *_FACTS, "--show-toplevel", env=given, statuses=frozenset({0, 128}))
+    inside = finder.run("rev-parse", *_FACTS, "--show-toplevel", env=given, statuses=_ANY_END)
     facts = inside.text.split("\n")
     if len(facts) < len(_FACTS):
         raise _not_found(path, inside.reason)
@@ -238,9 +247,7 @@ def _not_found(path: Path, reason: str) -> UsageError:
     if "dubious ownership" in reason:
         hint = f"git config --global --add safe.directory {path}"
         return UsageError("repository-not-owned", f"the repository at {path} is owned by another user", hint)
-    return UsageError(
-        "repository-unsupported", f"git can't read the repository at {path}: {reason}", "git --version"
-    )
+    return UsageError("repository-unsupported", f"git can't read the repository at {path}: {reason}", _TOO_OLD)
 
 
 def _read_config(git: Git) -> Config:
