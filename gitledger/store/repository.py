@@ -73,10 +73,15 @@ class Repository:
         named = self._parsed(rev)
         peeled = named and self._parsed(f"{named}^{{commit}}")
         if not peeled:
-            if named and named != rev and self.git.run("cat-file", "-e", named, statuses=_ANY).status:
-                raise object_missing("object", named)
+            self._refuse_missing(named, rev)
             raise self._unknown(rev)
         return CommitId(peeled)
+
+    def _refuse_missing(self, named: str, rev: str) -> None:
+        """Raise where a name leads to the id of an object that can't be read."""
+        is_id = len(named) == 2 * ID_BYTES[self.object_format]
+        if is_id and named != rev and self.git.run("cat-file", "-e", named, statuses=_ANY).status:
+            raise object_missing("object", named)
 
     def _refuse_ambiguous(self, rev: str) -> None:
         name = _REF_PART.match(rev)[0]  # type: ignore[index]  # it matches anything
