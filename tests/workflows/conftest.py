@@ -167,6 +167,9 @@ class Stage:
     def hang(self, *lines: str | bytes, on: str = "HEAD") -> None:
         """Make lines the whole note of an object, by plain git."""
         text = b"\n".join(line if isinstance(line, bytes) else line.encode() for line in lines) + b"\n"
+        self.hang_raw(text, on=on)
+
+    def hang_raw(self, text: bytes, *, on: str = "HEAD") -> None:
         blob = self.repo.git("hash-object", "-w", "--stdin", input=text)
         self.repo.git("notes", f"--ref={RECORDS}", "add", "-f", "-C", blob, on)
 
