@@ -35,12 +35,19 @@ def command(
     """
     from gitledger.report.text import plan_text
     from gitledger.workflows.judge import plan
+    from gitledger.workflows.publish import unpublished
 
     session = enter(output, offline=offline)
     found = plan(session, session.repo.resolve(commit), policy_from=policy_from, carry=carry)
+    waiting = unpublished(session)
     if as_json:
-        output.document(found.encode())
+        output.document({**found.encode(), "unpublished": waiting})
     else:
         edits = [(str(item.key), item.paths) for item in found.uncommitted]
         output.result(plan_text(found.union, edits, commit=found.case.situation.commit, color=output.color))
+    for remote, number in waiting.items():
+        if number:
+            output.message(
+                f"{number} records not published to {remote}; `git ledger sync {remote}` publishes them"
+            )
     return EXIT_NO if exit_code and not found.is_covered else EXIT_YES

@@ -7,6 +7,8 @@ configured, and a push only moves refs forward, or deletes an inbox ref by its e
 from __future__ import annotations
 
 import enum
+import errno
+import os
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -26,6 +28,7 @@ __all__ = [
     "not_published",
     "remote_names",
     "tracking_refspecs",
+    "was_broken_off",
 ]
 
 IN_PUSH_VARIABLE = "GITLEDGER_IN_PUSH"
@@ -176,6 +179,14 @@ def _judge(done: GitDone) -> Answer:
         return Answer.FAILED
     refused = any(_REFUSALS.search(_QUOTED.sub("", said)) for said in rejected)
     return Answer.REFUSED if refused else Answer.LOST
+
+
+def was_broken_off(done: GitDone) -> bool:
+    """Tell whether the connection broke in the middle, as an overloaded server breaks it: worth another try.
+
+    A server that can't be found, refuses to connect, or wants to know who is asking is not asked again.
+    """
+    return any(os.strerror(number) in done.reason for number in (errno.ECONNRESET, errno.EPIPE))
 
 
 def not_published(remote: str, why: str) -> StoreError:

@@ -21,7 +21,7 @@ from gitledger.store.leftovers import sweep_objects
 from gitledger.store.notes_tree import NotesTrees
 from gitledger.store.objects import GitObjects, Identity, RefUpdate
 from gitledger.store.refs import BODIES_REF, INBOX_PREFIX, RECORDS_REF, Tips, roots_of, tracking_prefix, tree_of
-from gitledger.store.remote import Answer, Remote, not_published
+from gitledger.store.remote import Answer, Remote, not_published, was_broken_off
 from gitledger.store.repository import Repository
 
 __all__ = ["NETWORK_RETRY", "NETWORK_TIMEOUT_S", "PublishResult", "Sync", "fetch", "is_inbox", "publish"]
@@ -135,7 +135,8 @@ def _publish(sync: Sync, remote: Remote) -> PublishResult:
             _clear(sync, remote, folded)
             return gap.result(sync, "notes", len(folded), tries + 1)
         said = f"{done.reason} (try {tries + 1})"
-        if answer is Answer.FAILED or (answer is Answer.REFUSED and not beside):
+        is_final = answer is Answer.FAILED and not was_broken_off(done)
+        if is_final or (answer is Answer.REFUSED and not beside):
             break
     raise not_published(sync.remote, said)
 
@@ -168,10 +169,10 @@ def _unite_tracking(sync: Sync) -> Mapping[str, CommitId]:
 
 
 def _fetch(sync: Sync, remote: Remote, code: str) -> None:
-    """Fetch; a tracking ref that another process holds locked is waited for."""
+    """Fetch; a tracking ref that another process holds locked is waited for, and a broken connection made anew."""
     for _ in sync.retry.attempts():
         done = remote.fetch()
-        if done.status in _FINAL:
+        if done.status in _FINAL and not was_broken_off(done):
             break
     if done.status:
         if code == "publish-failed":

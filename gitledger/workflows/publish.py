@@ -9,7 +9,7 @@ from gitledger.config.schema import NotesConfig
 from gitledger.errors import ConfigError
 from gitledger.store.remote import choose_remote, remote_names
 from gitledger.store.sync import NETWORK_TIMEOUT_S, PublishResult, Sync, fetch, publish
-from gitledger.workflows.notes_author import notes_identity
+from gitledger.workflows.notes_author import notes_identity, notes_message
 from gitledger.workflows.session import Session
 from gitledger.workflows.trusted import read_config
 
@@ -50,11 +50,15 @@ def sync_with(
     Raises `UsageError` `no-remote`, and `StoreError` where it could not be fetched or published (exit 3).
     """
     name = choose_remote(session.repo, remote)
+    notes = _notes(session)
+    waiting = sum(map(len, session.ledger.local_only(name).values()))
     sync = Sync(
         repository=session.repo,
         ledger=session.ledger,
         remote=name,
-        identity=notes_identity(session, _notes(session)),
+        identity=notes_identity(session, notes),
+        # A server may demand a pattern of the commits that unite ledgers, too.
+        message=notes_message(notes, waiting),
         timeout_s=timeout_s,
         interactive=interactive,
     )

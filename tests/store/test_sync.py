@@ -308,6 +308,15 @@ def test_s03_a_failure_without_an_answer_for_any_ref_is_not_tried_again(clone, o
     assert "git ledger sync origin" in caught.value.hint
 
 
+def test_s03_a_connection_that_breaks_in_the_middle_is_made_anew(clone, on_receive):
+    """As `git daemon` breaks it with 64 clients at its door."""
+    one = clone("one")
+    one.record(b"r1", bodies=[b"body"])
+    count = on_receive(one, "echo 'fatal: read error: Connection reset by peer' >&2; exit 128")
+    assert one.publish().lines == 1
+    assert pushes(count) == 2
+
+
 def test_a_hook_that_says_no_is_not_asked_again(clone, remote, on_receive):
     one = clone("one")
     one.record(b"r1")
