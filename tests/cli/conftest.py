@@ -58,12 +58,11 @@ class Place:
         target.write_bytes(content.encode() if isinstance(content, str) else content)
         return target
 
-    def commit(self, path: str, content: str | bytes) -> str:
+    def commit(self, path: str, content: str | bytes) -> None:
         """Commit one more file; evidence of the commit before stays where it is."""
         self.write(path, content)
         self.git("add", "-f", path)
         self.git("commit", "-qm", "spoil")
-        return self.git("rev-parse", "HEAD")
 
     def run(self) -> subprocess.CompletedProcess[bytes]:
         if self.shell is not None:
