@@ -10,8 +10,8 @@ can't read, and deletes. One file that can't be read is an error.
     python coverage_read.py REQUEST ANSWER
 
 The request: `data` (a folder, every file in which is a data file), `config_file`, `cwd` (what relative names are
-relative to), `root` (of the repository), `tracked` (a file: the commit's paths, NUL after each), `scratch` (an
-empty folder). The answer: `version`, `branch`, `files`, `outside`, or `error`.
+relative to), `root` (of the repository), `tracked` (a file: the commit's paths, NUL after each), `own` (a folder of
+the recorder's, which is nobody's source), `scratch` (an empty folder). The answer: `version`, `branch`, `files`, `outside`, or `error`.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _united(folder: str, path: str) -> str:
 
 def _sorted_out(measured: Any, request: dict[str, Any]) -> tuple[dict[str, str], set[str]]:
     """Return the path from the root of each measured name that is a file of the commit, and the other names."""
-    root = os.path.realpath(request["root"])
+    root, own = os.path.realpath(request["root"]), os.path.realpath(request["own"])
     with open(request["tracked"], "rb") as file:  # noqa: PTH123
         tracked = {os.fsdecode(path) for path in file.read().split(b"\0")}
     inside, outside = {}, set()
@@ -81,7 +81,7 @@ def _sorted_out(measured: Any, request: dict[str, Any]) -> tuple[dict[str, str],
         path = os.path.relpath(real, root)
         if path in tracked and os.path.isfile(real):  # noqa: PTH113
             inside[name] = path
-        else:
+        elif not real.startswith(os.path.join(own, "")):  # noqa: PTH118
             outside.add(str(name))
     return inside, outside
 

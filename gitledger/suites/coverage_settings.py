@@ -56,7 +56,7 @@ def coverage_settings(read: Read, commands: Iterable[Sequence[str]] = ()) -> Cov
 
     Raises `ConfigError` `coverage-config` for files that coverage or pytest could not read.
     """
-    options = [word for word in _addopts(read) if word.startswith("--cov")]
+    options = _coverage_options(_addopts(read))
     sections = _sections(read, _option(options, "--cov-config"))
     report = sections.get("report", {})
     named = sorted(
@@ -82,6 +82,15 @@ def coverage_settings(read: Read, commands: Iterable[Sequence[str]] = ()) -> Cov
         in ("true", "1", "yes", "on"),
         digest=Digest(hashlib.sha256(text.encode()).hexdigest()),
     )
+
+
+def _coverage_options(words: Sequence[str]) -> list[str]:
+    """Return pytest-cov's options among `words`, each with the word that may be its value."""
+    found: list[str] = []
+    for place, word in enumerate(words):
+        if word.startswith(("--cov", "--no-cov")):
+            found += words[place : place + (1 if "=" in word else 2)]
+    return found
 
 
 def _text(value: Any) -> str | None:

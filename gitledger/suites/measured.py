@@ -96,6 +96,7 @@ def prepare_reading(
         "config_file": found.config_file,
         "cwd": found.cwd,
         "data": str(data),
+        "own": str(folder.parent),
         "root": str(root),
         "scratch": str(work / "scratch"),
         "tracked": str(work / "tracked"),

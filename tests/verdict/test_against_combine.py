@@ -78,6 +78,7 @@ class Suite:
             "config_file": changes.pop("config_file", None),
             "cwd": str(self.root),
             "root": str(self.root),
+            "own": str(place),
             "tracked": str(place / "tracked"),
             "scratch": str(place / "scratch"),
         }

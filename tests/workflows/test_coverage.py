@@ -1,0 +1,245 @@
+"""Coverage through the installed command: shards measure, the union is judged once, exports come out again."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+WORK = "".join(f"def f{n}(x):\n    if x:\n        return 1\n    return 2\n\n\n" for n in range(3))
+TESTS = {
+    f"tests/test_{n}.py": f"from src.work import f{n}\n\ndef test_it():\n    assert f{n}(1) == 1 and f{n}(0) == 2\n"
+    for n in range(3)
+}
+PYPROJECT = """\
+[tool.pytest.ini_options]
+pythonpath = ["."]
+testpaths = ["tests"]
+addopts = "--cov=src --cov-branch --cov-report= --cov-fail-under={threshold}"
+[tool.coverage.run]
+{run}
+"""
+IGNORED = "__pycache__/\n.pytest_cache/\n.coverage*\ncoverage.xml\n"
+SPLIT = "version: 1\nrepository: demo\nshards:\n  unit: {command: pytest -q, split: 3}\npolicy: {allow_carried: true}\n"
+PARTS = [f"unit-{n}-of-3" for n in (1, 2, 3)]
+
+
+@pytest.fixture
+def make_measured(make_project):
+    """Return a maker of projects whose three functions are each covered by one test file."""
+
+    def make(config: str = SPLIT, more=None, *, threshold: str = "95", run: str = ""):
+        files = {
+            "src/__init__.py": "",
+            "src/work.py": WORK,
+            "src/never.py": "X = 1\n",
+            **TESTS,
+            "pyproject.toml": PYPROJECT.format(threshold=threshold, run=run),
+            ".gitignore": IGNORED,
+        }
+        return make_project(config, {**files, **(more or {})})
+
+    return make
+
+
+def run(project, *command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, cwd=project.path, env=dict(project.repo.env), capture_output=True, text=True, check=False
+    )
+
+
+def totals(project) -> tuple[int, int]:
+    """Return covered and total of the data file in the work tree, as coverage counts them."""
+    run(project, sys.executable, "-m", "coverage", "json", "-q", "-o", "coverage.json")
+    path = project.path / "coverage.json"
+    found = json.loads(path.read_text())["totals"]
+    path.unlink()
+    covered = found["covered_lines"] + found.get("covered_branches", 0)
+    return covered, found["num_statements"] + found.get("num_branches", 0)
+
+
+def verified(project, *args: str) -> dict:
+    return project.ledger("verify", "--json", *args, expect=None).document
+
+
+def test_three_parts_make_the_number_of_the_whole_and_their_threshold_is_applied_once(make_measured):
+    project = make_measured(threshold="94")
+    whole = run(project, "pytest", "-q")
+    assert whole.returncode == 0, whole.stdout
+    expected = totals(project)
+    assert run(project, "pytest", "-q", "tests/test_0.py").returncode == 1  # a local run keeps its threshold
+    for part in PARTS:
+        done = project.record(part)  # a third is under it, and green
+        assert (done["outcome"], done["exit_status"]) == ("passed", 0)
+    document = verified(project)
+    assert document["verdict"] == "passed"
+    assert document["coverage"] == {
+        "covered": expected[0],
+        "total": expected[1],
+        "threshold": "94",
+        "precision": 0,
+        "passed": True,
+    }
+    merged = project.ledger("merge", "--json").document
+    assert merged["coverage"] == document["coverage"]
+    assert project.receipt(merged["record"])["coverage"] == document["coverage"]
+
+    project.ledger("export", "coverage", "-o", ".coverage")
+    assert totals(project) == expected
+    xml = project.ledger("export", "coverage-xml").out
+    assert 'filename="src/work.py"' in xml or 'filename="work.py"' in xml
+    assert 'lines-covered="12"' in xml
+    lcov = project.ledger("export", "lcov").out
+    assert "SF:src/work.py" in lcov
+    assert "SF:src/never.py" in lcov
+    assert lcov.count("\nDA:") == 13
+
+
+def test_c04_under_the_threshold_a_merge_is_written_as_failed_and_exits_1(make_measured):
+    project = make_measured(threshold="96")
+    for part in PARTS:
+        project.record(part)
+    document = verified(project)
+    assert (document["verdict"], document["coverage"]["passed"]) == ("failed", False)
+    assert {item["code"] for item in document["findings"] if item["blocks"]} == {"coverage-under"}
+    assert project.ledger("merge", "--json", expect=1).document["outcome"] == "failed"
+
+
+@pytest.mark.parametrize("option", ["relative_files = true", 'patch = ["subprocess"]', 'core = "sysmon"'])
+def test_c05_ways_of_measuring_give_one_number(make_measured, option):
+    """Nested folders of one name, under xdist too, with whatever core and paths the project chose."""
+    nested = {"src/a/__init__.py": "", "src/a/src/__init__.py": "", "src/a/src/work.py": "Y = 1\n"}
+    project = make_measured(
+        SPLIT.replace("pytest -q", "pytest -q -n 2").replace(", split: 3", ""), nested, run=option
+    )
+    whole = run(project, "pytest", "-q")
+    assert whole.returncode in (0, 1)
+    project.record("unit")
+    document = verified(project)
+    assert document["coverage"]["total"] == 13 + 1 + 6
+    assert document["coverage"]["covered"] == 18
+
+
+def test_c08_data_of_other_runs_before_and_after_is_neither_taken_nor_lost(make_measured):
+    project = make_measured(
+        SPLIT.replace(", split: 3", "").replace("pytest -q", "pytest -q --cov-append tests/test_0.py"),
+        threshold="96",
+    )
+    assert run(project, "pytest", "-q").returncode == 1
+    before = totals(project)
+    project.record("unit")
+    found = verified(project)["coverage"]
+    assert found["covered"] < before[0]
+    assert totals(project) == before  # the run under record left the local data alone
+    assert run(project, "pytest", "-q", "tests/test_1.py", "--cov=src").returncode == 1
+    assert verified(project)["coverage"] == found
+
+
+CHILD = """\
+import os, subprocess, sys
+def test_child(tmp_path):
+    (tmp_path / "app.py").write_text("A = 1\\nB = 2\\n")
+    (tmp_path / "inside.py").write_text("import sys; sys.path.insert(0, os.getcwd())")
+    env = dict(os.environ, PYTHONPATH=os.getcwd())
+    subprocess.run([sys.executable, "-c", "import src.never"], check=True, env=env)
+    subprocess.run([sys.executable, "app.py"], cwd=tmp_path, check=True)
+"""
+
+
+def test_c07_a_childs_files_that_are_no_source_are_out_of_the_total_and_said(make_measured):
+    config = SPLIT.replace(", split: 3", "").replace(
+        "pytest -q", "coverage run -m pytest -q -p no:cov -o addopts="
+    )
+    run_options = 'branch = true\npatch = ["subprocess"]\nparallel = true'
+    project = make_measured(config, {"tests/test_child.py": CHILD}, threshold="50", run=run_options)
+    done = project.ledger("record", "--shard", "unit")
+    assert "measured files are none of the commit's" in done.err
+    assert "app.py" in done.err
+    document = verified(project)
+    names = project.ledger("export", "lcov").out
+    assert "app.py" not in names
+    assert "SF:src/never.py" in names  # only the child imported it
+    assert document["coverage"]["passed"] is True
+
+
+def test_c01_a_part_without_coverage_is_missing_in_plan_verify_and_merge(make_measured):
+    project = make_measured()
+    for part in PARTS:
+        project.record(part)
+    config = SPLIT.replace("pytest -q", "pytest -q --no-cov")
+    project.repo.commit({".gitledger/config.yaml": config})
+    for part in PARTS:
+        assert project.record(part)["outcome"] == "passed"
+    assert set(project.plan().values()) == {("stale", "coverage-missing")}
+    codes = {item["code"] for item in project.ledger("merge", "--json", expect=1).document["findings"]}
+    assert codes == {"coverage-missing"}
+
+
+@pytest.mark.parametrize(
+    ("config", "pyproject", "code"),
+    [
+        ("coverage: {fail_under: 50}\n", {"threshold": "60"}, "thresholds-disagree"),
+        ("", {"threshold": "0"}, "threshold-zero"),
+    ],
+)
+def test_thresholds_that_disagree_or_are_zero_are_errors(make_measured, config, pyproject, code):
+    project = make_measured(SPLIT + config, **pyproject)
+    done = project.ledger("verify", expect=2)
+    assert f"[{code}]" in done.err
+
+
+def test_f10_a_change_that_omits_more_is_judged_by_the_refs_configuration(make_measured):
+    project = make_measured(SPLIT.replace(", split: 3", ""), threshold="94")
+    project.repo.git("branch", "trusted")
+    project.repo.commit({"pyproject.toml": PYPROJECT.format(threshold="10", run='omit = ["src/never.py"]')})
+    project.record("unit")
+    assert project.verify()[0] == "passed"
+    verdict, codes = project.verify("--policy-from", "trusted")
+    assert (verdict, codes) == ("failed", {"coverage-redefined"})
+    found = verified(project, "--policy-from", "trusted", "--accept-shards")
+    assert (found["verdict"], found["coverage"]["threshold"]) == ("passed", "94")
+
+
+TWO = """\
+version: 1
+repository: demo
+shards:
+  a: {paths: [src/a.py, tests/test_a.py], command: pytest -q --cov=src tests/test_a.py}
+  b: {paths: [src/b.py, tests/test_b.py], command: pytest -q --cov=src tests/test_b.py}
+  lint: {paths: [src], command: python -m compileall -q src, results: exit-status, coverage: none}
+coverage: {fail_under: 60}
+policy: {allow_carried: true}
+"""
+
+
+def test_c06_f02_a_carried_fragment_is_cut_to_unchanged_files_and_the_threshold_computed_anew(make_project):
+    body = "def f(x):\n    if x:\n        return 1\n    return 2\n"
+    test = "from src.{0} import f\n\ndef test_it():\n    assert f(1) == 1\n"
+    project = make_project(
+        TWO,
+        {
+            "src/a.py": body,
+            "src/b.py": body,
+            "tests/test_a.py": test.format("a"),
+            "tests/test_b.py": test.format("b"),
+            "pytest.ini": "[pytest]\npythonpath = .\n",
+            ".gitignore": IGNORED,
+        },
+    )
+    for shard in ("a", "b", "lint"):
+        project.record(shard)
+    assert verified(project)["coverage"]["covered"] == 6
+    project.repo.commit({"src/b.py": body + "Z = 3\n"})
+    assert project.plan()["a"] == ("carryable", "unchanged")
+    project.record("b")
+    project.record("lint")
+    document = verified(project)
+    assert document["verdict"] == "passed"
+    assert (document["coverage"]["covered"], document["coverage"]["total"]) == (7, 9)
+    cut = [item for item in document["findings"] if item["code"] == "coverage-cut"]
+    assert [(item["subject"], "src/b.py" in item["found"]) for item in cut] == [("a", True)]
+    project.repo.commit({".gitledger/config.yaml": TWO.replace("60", "90")})
+    assert {verdict for verdict, _ in project.plan().values()} == {"carryable"}
+    assert project.verify() == ("failed", {"coverage-under"})
