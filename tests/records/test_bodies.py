@@ -18,11 +18,14 @@ from gitledger.records import bodies
 from gitledger.records.bodies import (
     BodyRef,
     Check,
+    Inputs,
     TestResult,
     check_body,
     collection_digest,
+    decode_inputs,
     decode_log,
     decode_tests,
+    encode_inputs,
     encode_log,
     encode_tests,
     pack,
@@ -335,3 +338,25 @@ def test_a_collection_counts_repeats_and_keeps_borders():
     assert len({collection_digest(ids) for ids in digests}) == len(digests)
     assert collection_digest([]) == hashlib.sha256(b"").hexdigest()
     assert collection_digest(["b", "é"]) == hashlib.sha256(b"1:b2:\xc3\xa9").hexdigest()
+
+
+def test_inputs_come_back_as_they_were_and_nothing_else_is_taken_for_them():
+    for inputs in (
+        Inputs(paths=(), roots=None),
+        Inputs(paths=("a/b.py", "\udcff\n"), roots=(".",)),
+    ):
+        assert decode_inputs(encode_inputs(inputs)) == inputs
+    broken = [
+        {"kind": "log", "text": ""},
+        {"kind": "inputs", "paths": "abc", "roots": None},
+        {"kind": "inputs", "paths": ["a", 1], "roots": None},
+        {"kind": "inputs", "paths": [], "roots": [b"a"]},
+        {"kind": "inputs", "paths": ["x" * (MAX_TEXT_BYTES + 1)], "roots": None},
+        {"kind": "inputs", "paths": []},
+        [],
+    ]
+    for value in broken:
+        with pytest.raises(DecodeError):
+            decode_inputs(pack(value))
+    with pytest.raises(DecodeError):
+        encode_inputs(Inputs(paths=("x" * (MAX_TEXT_BYTES + 1),), roots=None))
