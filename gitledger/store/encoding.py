@@ -29,6 +29,7 @@ __all__ = [
     "parents_of",
     "refuse_unsound",
     "split_tree",
+    "unique_names",
 ]
 
 ID_BYTES = {"sha1": 20, "sha256": 32}
@@ -69,6 +70,18 @@ def decode_tree(oid: str, raw: bytes) -> tuple[TreeEntry, ...]:
         TreeEntry(int(mode, 8), name.decode("utf-8", "surrogateescape"), object_name.hex())
         for mode, name, object_name in split_tree(oid, raw)
     )
+
+
+def unique_names(oid: str, raw: bytes) -> dict[bytes, tuple[bytes, bytes]]:
+    """Return mode and binary id of each entry of tree `oid` by its name.
+
+    Raises `StoreError` `object-corrupt` where it can't be read, and for what `refuse_unsound` refuses.
+    """
+    found = split_tree(oid, raw)
+    names = {name: (mode, object_name) for mode, name, object_name in found}
+    if len(names) < len(found) or b"." in names or b".." in names or b"/" in b"\0".join(names):
+        refuse_unsound(oid, decode_tree(oid, raw))
+    return names
 
 
 def refuse_unsound(oid: str, entries: Iterable[TreeEntry]) -> None:

@@ -5,12 +5,11 @@ Structurally what the manifest room asks for; it never learns where the facts co
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gitledger.records.ids import BlobId, TreeId
 from gitledger.records.tree import MODE_FOLDER, TreeEntry
-from gitledger.store.encoding import object_missing, refuse_unsound
+from gitledger.store.encoding import decode_tree, object_missing, refuse_unsound, unique_names
 from gitledger.store.objects import GitObjects
 
 __all__ = ["CommitFacts", "TreeCache"]
@@ -21,8 +20,10 @@ class TreeCache:
     """Trees read so far, by id: a tree is the same in every commit that has it, and is read once."""
 
     objects: GitObjects
+    _raw: dict[TreeId, bytes] = field(default_factory=dict)
     _entries: dict[TreeId, tuple[TreeEntry, ...]] = field(default_factory=dict)
-    _by_name: dict[TreeId, Mapping[str, TreeEntry]] = field(default_factory=dict)
+    _by_name: dict[TreeId, dict[bytes, tuple[bytes, bytes]]] = field(default_factory=dict)
+    _found: dict[tuple[str, str], TreeEntry | None] = field(default_factory=dict)
 
     def entries(self, tree: TreeId) -> tuple[TreeEntry, ...]:
         """Return a tree's entries in git's order.
@@ -31,19 +32,43 @@ class TreeCache:
         """
         known = self._entries.get(tree)
         if known is None:
-            read = self.objects.read_tree(tree)
-            if read is None:
-                raise object_missing("tree", tree)
-            refuse_unsound(tree, read)
-            known = self._entries[tree] = read
+            known = decode_tree(tree, self._read(tree))
+            refuse_unsound(tree, known)
+            self._entries[tree] = known
         return known
 
-    def named(self, tree: TreeId) -> Mapping[str, TreeEntry]:
-        """Return a tree's entries by name."""
-        known = self._by_name.get(tree)
-        if known is None:
-            known = self._by_name[tree] = {entry.name: entry for entry in self.entries(tree)}
-        return known
+    def find(self, tree: str, name: str) -> TreeEntry | None:
+        """Return a tree's entry of that name, None where it has none; raises as `entries` does.
+
+        A folder of thousands of files is not taken apart for the few names that are asked for.
+        """
+        asked = (tree, name)
+        if asked not in self._found:
+            self._found[asked] = self._look_up(TreeId(tree), name)
+        return self._found[asked]
+
+    def _look_up(self, tree: TreeId, name: str) -> TreeEntry | None:
+        names = self._by_name.get(tree)
+        if names is None:
+            names = self._by_name[tree] = unique_names(tree, self._read(tree))
+        try:
+            stored = name.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:
+            return None
+        found = names.get(stored)
+        if found is None or stored.decode("utf-8", "surrogateescape") != name:
+            return None
+        mode, oid = found
+        return TreeEntry(int(mode, 8), name, oid.hex())
+
+    def _read(self, tree: TreeId) -> bytes:
+        raw = self._raw.get(tree)
+        if raw is None:
+            raw = self.objects.tree_bytes(tree)
+            if raw is None:
+                raise object_missing("tree", tree)
+            self._raw[tree] = raw
+        return raw
 
 
 class CommitFacts:
@@ -73,7 +98,7 @@ class CommitFacts:
         for name in path.split("/") if path else ():
             if found.mode != MODE_FOLDER:
                 return None
-            below = self._cache.named(TreeId(found.oid)).get(name)
+            below = self._cache.find(found.oid, name)
             if below is None:
                 return None
             found = below

@@ -35,6 +35,10 @@ _LEVELS = 2
 _HEX = re.compile(rb"\A[0-9a-fA-F]+\Z")
 _NOTE_MODES = frozenset({b"%o" % mode for mode in (MODE_FILE, MODE_EXECUTABLE, 0o100664, 0o100600)})
 _FOLDER_MODE = b"%o" % MODE_FOLDER
+_LEAF = {
+    2 * size: re.compile(rb"100644 ([0-9a-f]{%d})\0.{%d}" % (2 * size - 2 * _LEVELS, size), re.DOTALL)
+    for size in ID_BYTES.values()
+}
 MAX_REPEATED = 1_000_000
 """How many entries of folders that stand in more than one place are read in one walk. Honest ledgers have none (a
 folder holds the rests of ids, which no two places share); folder after folder that names another 256 times is a
@@ -74,11 +78,11 @@ class _Seen:
     trees: set[TreeId] = field(default_factory=set)
     repeated: int = 0
 
-    def count(self, tree: TreeId, level: _Level) -> None:
+    def count(self, tree: TreeId, entries: int) -> None:
         if tree not in self.trees:
             self.trees.add(tree)
             return
-        self.repeated += 1 + len(level.notes) + len(level.folders) + len(level.foreign)
+        self.repeated += 1 + entries
         if self.repeated > MAX_REPEATED:
             raise StoreError(
                 "notes-tree-repeats",
@@ -136,6 +140,36 @@ class NotesTrees:
             found[oid].update(blobs)
         return {oid: frozenset(blobs) for oid, blobs in found.items()}
 
+    def noted(self, roots: Iterable[TreeId]) -> frozenset[str]:
+        """Return every object id that has a note in any of the trees; the keys of `notes`, in half the time."""
+        found: set[str] = set()
+        visits = _Visits()
+        places = [("", set(roots))]
+        while places:
+            prefix, here = places.pop()
+            below: dict[str, set[TreeId]] = {}
+            for tree in here:
+                names = self._leaf_names(tree, len(prefix))
+                if names is not None:
+                    visits.walked.count(tree, len(names))
+                    found.update([prefix + name for name in names])
+                    continue
+                level = self._visit(tree, len(prefix), visits.walked)
+                found.update([prefix + rest for rest in level.notes])
+                for digits, folders in level.folders.items():
+                    below.setdefault(digits, set()).update(folders)
+            places += [(prefix + digits, joined) for digits, joined in below.items()]
+        return frozenset(found)
+
+    def _leaf_names(self, tree: TreeId, depth: int) -> list[str] | None:
+        """Return the names in a folder of the last level that holds notes as we write them and nothing else."""
+        if depth != 2 * _LEVELS:
+            return None
+        raw = self._stored(tree)
+        names = _LEAF[self._digits].findall(raw)
+        row = len(b"100644 \0") + self._digits - depth + self._digits // 2
+        return b" ".join(names).decode("ascii").split(" ") if names and len(names) * row == len(raw) else None
+
     def beyond(self, own: Iterable[TreeId], theirs: Iterable[TreeId]) -> Mapping[str, Blobs]:
         """Return the notes of `own`, leaving out folders that `theirs` has as well: what may differ, and more."""
         shared: set[tuple[TreeId, str]] = set()
@@ -183,7 +217,7 @@ class NotesTrees:
     def _visit(self, tree: TreeId, depth: int, seen: _Seen) -> _Level:
         """Return a folder on a walk; raises `StoreError` `notes-tree-repeats` where there is no end to it."""
         level = self._level(tree, depth)
-        seen.count(tree, level)
+        seen.count(tree, len(level.notes) + len(level.folders) + len(level.foreign))
         return level
 
     def join(self, roots: Iterable[TreeId], loose: Mapping[str, Blobs], settle: Settle) -> TreeId:

@@ -26,7 +26,7 @@ class LedgerView:
 
     def commits(self) -> frozenset[CommitId]:
         """Return the ids of all objects that have a note; nothing says that this clone has the objects."""
-        return frozenset(CommitId(oid) for oid in self._trees.notes(self._roots.records))
+        return frozenset(map(CommitId, self._trees.noted(self._roots.records)))
 
     def lines(self, commit: CommitId) -> tuple[bytes, ...]:
         """Return the lines of a commit, sorted, unique and without newlines, garbage included.

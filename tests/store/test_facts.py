@@ -20,9 +20,9 @@ class Counting:
         self._objects = objects
         self.trees_read = 0
 
-    def read_tree(self, tree):
+    def tree_bytes(self, tree):
         self.trees_read += 1
-        return self._objects.read_tree(tree)
+        return self._objects.tree_bytes(tree)
 
     def __getattr__(self, name):
         return getattr(self._objects, name)
@@ -75,6 +75,28 @@ def test_children_come_in_gits_order_and_names_outside_utf8_are_kept(repo, objec
     assert [entry.name for entry in facts.children("")] == ["link", "src", "sub"]
     assert facts.children("src/b.py") == ()
     assert facts.entry(os.fsdecode(b"src/\xff.py")) is not None
+
+
+def test_a_name_spelled_in_escapes_is_not_the_name_that_the_bytes_spell(repo, objects):
+    repo.commit({"é": "1"})
+    facts = facts_of(repo, objects)
+    assert facts.entry("é") is not None
+    assert facts.entry("\udcc3\udca9") is None
+    assert facts.entry("\ud800") is None
+
+
+@pytest.mark.parametrize("names", [(b"a", b"a"), (b"src/a",), (b".",), (b"..",)])
+def test_a_tree_that_git_never_writes_is_refused_by_whatever_reads_it(repo, objects, names):
+    blob = repo.git("hash-object", "-w", "--stdin", input=b"1")
+    raw = b"".join(b"100644 %s\0%s" % (name, bytes.fromhex(blob)) for name in names)
+    tree = TreeId(repo.git("hash-object", "-w", "-t", "tree", "--literally", "--stdin", input=raw))
+    for look in (
+        lambda: CommitFacts(objects, tree).entry("other"),
+        lambda: CommitFacts(objects, tree).children(""),
+    ):
+        with pytest.raises(StoreError) as caught:
+            look()
+        assert caught.value.code == "object-corrupt"
 
 
 def test_blobs_are_read_and_absent_ones_are_none(repo, objects):

@@ -276,6 +276,7 @@ def test_a_folder_that_repeats_itself_without_end_is_refused_within_seconds(tree
     start = time.perf_counter()
     for walk in (
         lambda: trees.notes([tree]),
+        lambda: trees.noted([tree]),
         lambda: trees.beyond([tree], [other]),
         lambda: trees.join([tree], {ID: frozenset({objects.write_blob(b"x")})}, keep_least),
     ):
@@ -301,3 +302,12 @@ def test_a_union_that_need_not_look_into_a_folder_without_end_does_not(trees, ob
     tree = endless()
     other = objects.write_tree([TreeEntry(MODE_FOLDER, "ab", objects.write_tree([]))])
     assert trees.join([tree, other], {}, keep_least) == tree
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2, 3, 19])
+def test_what_is_noted_is_what_has_notes_in_any_spelling(objects, trees, blobs, tree_of_paths, depth):
+    ids = [f"{n * 2654435761 % 2**32:08x}" + f"{n:032x}" for n in range(40)]
+    tree = tree_of_paths(objects, {spelled(oid, depth): blobs[n % 2] for n, oid in enumerate(ids)})
+    other = tree_of_paths(objects, {spelled(ID.upper(), depth): blobs[0], "README": blobs[1], "ab/x": blobs[1]})
+    assert trees.noted([tree, other]) == set(trees.notes([tree, other])) == {*ids, ID}
+    assert trees.noted([]) == frozenset()
