@@ -105,11 +105,16 @@ def _class_of(node: ast.FunctionDef) -> set[int]:
 
 
 def _named_constants(tree: ast.Module) -> dict[str, list[str]]:
-    """Return the local names that are given nothing but a choice of codes: `code = "a" if … else "b"`."""
+    """Return the local names that are given nothing but codes: `code = "a" if … else "b"`, `for code, x in (…)`."""
     found = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and _constants(node.value):
             found[node.targets[0].id] = _constants(node.value)
+        if isinstance(node, ast.For) and isinstance(node.target, ast.Tuple) and isinstance(node.iter, ast.Tuple):
+            for place, name in enumerate(node.target.elts):
+                given = [_constants(getattr(row, "elts", [None] * 9)[place]) for row in node.iter.elts]
+                if isinstance(name, ast.Name) and all(given):
+                    found[name.id] = [code for codes in given for code in codes]
     return found
 
 
