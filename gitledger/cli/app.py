@@ -35,6 +35,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "flaky": ("flaky", "Tests whose outcome changed while their inputs did not"),
     "sync": ("sync", "Unite the ledger with a remote's"),
     "export": ("export", "Write a commit's evidence in another tool's format"),
+    "import": ("import_", "Take over receipts or settings of pytest-gpu-proof"),
     "revoke": ("revoke", "Take a record's green away, for good"),
     "fsck": ("fsck", "Look at every record, body and ref, and name what is damaged"),
     "hook": ("hook", "What installed hooks call"),

@@ -15,6 +15,7 @@ from gitledger.records.limits import MAX_PAYLOAD_BYTES
 
 __all__ = [
     "CAPABILITY",
+    "IMPORTED",
     "MERGED_RECEIPT",
     "REVOCATION",
     "SHARD_RECEIPT",
@@ -31,7 +32,8 @@ SHARD_RECEIPT = "urn:gitledger:receipt:shard:v1"
 MERGED_RECEIPT = "urn:gitledger:receipt:merged:v1"
 CAPABILITY = "urn:gitledger:capability:v1"
 REVOCATION = "urn:gitledger:revocation:v1"
-PREDICATE_TYPES = frozenset({SHARD_RECEIPT, MERGED_RECEIPT, CAPABILITY, REVOCATION})
+IMPORTED = "urn:gitledger:imported:v1"
+PREDICATE_TYPES = frozenset({SHARD_RECEIPT, MERGED_RECEIPT, CAPABILITY, REVOCATION, IMPORTED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from gitledger.records.bodies import TestResult
 from gitledger.records.decode import format_time
+from gitledger.records.imported import ImportedReceipt
 from gitledger.records.merged import MergedReceipt
 from gitledger.records.receipt import ShardReceipt
 from gitledger.records.revocation import Revocation
@@ -13,7 +14,7 @@ from gitledger.report.text import escaped, paint, table
 
 __all__ = ["RecordRow", "commit_lines", "record_row", "test_lines"]
 
-Claim = ShardReceipt | MergedReceipt | Revocation
+Claim = ShardReceipt | MergedReceipt | Revocation | ImportedReceipt
 RecordRow = tuple[str, str, str, str, str, str]
 
 
@@ -37,6 +38,17 @@ def record_row(record: str | None, claim: Claim | None, who: str, fault: str) ->
         case Revocation() as revocation:
             text = f"{who} revokes {revocation.record[:12]}: {escaped(revocation.reason, 60)}"
             return name, "revocation", "-", "-", format_time(revocation.revoked_at)[:19] + "Z", text
+        case ImportedReceipt() as imported:
+            numbers = f"{imported.counts.passed}/{imported.counts.collected}"
+            text = f"history of {escaped(imported.origin.tool, 40)}, imported by {who}"
+            return (
+                name,
+                "imported",
+                imported.outcome.value,
+                numbers,
+                format_time(imported.ended_at)[:19] + "Z",
+                text,
+            )
     return name, "-", "ignored", "-", "-", escaped(fault)
 
 

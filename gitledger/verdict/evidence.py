@@ -21,7 +21,7 @@ from gitledger.records.merged import MergedReceipt
 from gitledger.records.outcomes import Outcome
 from gitledger.records.receipt import ShardReceipt
 from gitledger.records.revocation import Revocation
-from gitledger.records.statement import CAPABILITY, MERGED_RECEIPT, REVOCATION, SHARD_RECEIPT, Subject
+from gitledger.records.statement import CAPABILITY, IMPORTED, MERGED_RECEIPT, REVOCATION, SHARD_RECEIPT, Subject
 from gitledger.trust.keys import PublicKey
 from gitledger.trust.verified import Rejected, Unsigned, Verified
 
@@ -198,8 +198,8 @@ def _place(item: Opened, piles: _Piles, repository: str) -> None:
     record = item.envelope.id
     key = item.key.fingerprint if isinstance(item, Verified) else None
     kind = item.statement.predicate_type
-    if kind == CAPABILITY:
-        return  # judged by the lanes' release check, not here
+    if kind in (CAPABILITY, IMPORTED):
+        return  # judged by the lanes' release check, or history of another tool: neither is evidence here
     if _text(item.statement.predicate, "repository") not in (None, repository):
         piles.foreign.append(record)
         return

@@ -11,10 +11,11 @@ from gitledger.errors import ConfigError, DecodeError, UsageError
 from gitledger.records.bodies import TestResult, check_body, decode_tests
 from gitledger.records.decode import format_time
 from gitledger.records.ids import CommitId, TreeId
+from gitledger.records.imported import ImportedReceipt
 from gitledger.records.merged import MergedReceipt
 from gitledger.records.receipt import ShardReceipt
 from gitledger.records.revocation import Revocation
-from gitledger.records.statement import MERGED_RECEIPT, REVOCATION, SHARD_RECEIPT, Statement
+from gitledger.records.statement import IMPORTED, MERGED_RECEIPT, REVOCATION, SHARD_RECEIPT, Statement
 from gitledger.records.tree import CommitInfo
 from gitledger.store.view import LedgerView
 from gitledger.trust.signers import Signers
@@ -27,7 +28,7 @@ __all__ = ["CommitEntry", "RecordEntry", "find_record", "log", "show_commit", "t
 MAX_COMMITS = 10_000
 """How many commits of a range `log` looks at."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-Claim = ShardReceipt | MergedReceipt | Revocation
+Claim = ShardReceipt | MergedReceipt | Revocation | ImportedReceipt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +76,16 @@ class RecordEntry:
                 }
             case Revocation() as revocation:
                 document |= {"kind": "revocation", "reason": revocation.reason, "revokes": revocation.record}
+            case ImportedReceipt() as imported:
+                document |= {
+                    "counts": imported.counts.encode(),
+                    "dirty": imported.dirty,
+                    "ended_at": format_time(imported.ended_at),
+                    "kind": "imported",
+                    "origin": imported.origin.encode(),
+                    "outcome": imported.outcome.value,
+                    "shards": list(imported.shards),
+                }
             case None:
                 document |= {"kind": "unknown"}
         return document
@@ -149,7 +160,7 @@ def find_record(session: Session, prefix: str) -> tuple[CommitInfo, RecordEntry]
 
 def tests_of(session: Session, entry: RecordEntry) -> tuple[TestResult, ...]:
     """Return the test results that a shard receipt names; raises `DecodeError` where they are not here."""
-    if not isinstance(entry.claim, ShardReceipt) or "tests" not in entry.claim.bodies:
+    if not isinstance(entry.claim, ShardReceipt | ImportedReceipt) or "tests" not in entry.claim.bodies:
         return ()
     ref = entry.claim.bodies["tests"]
     blob = session.ledger.body(ref.oid)
@@ -192,6 +203,8 @@ def _when(entry: RecordEntry) -> tuple[str, str]:
             return format_time(merged.merged_at), entry.id or ""
         case Revocation() as revocation:
             return format_time(revocation.revoked_at), entry.id or ""
+        case ImportedReceipt() as imported:
+            return format_time(imported.ended_at), entry.id or ""
         case None:
             return "~", entry.id or ""
 
@@ -221,12 +234,15 @@ def _names(opened: Verified, claim: Claim | None, signers: Signers) -> Iterator[
             yield from signers.principals(opened.key, claim.merged_at)
         case Revocation():
             yield from signers.principals(opened.key, claim.revoked_at)
+        case ImportedReceipt():
+            yield from signers.principals(opened.key, claim.imported_at)
 
 
 _DECODERS: dict[str, Callable[[Statement], Claim]] = {
     SHARD_RECEIPT: ShardReceipt.decode,
     MERGED_RECEIPT: MergedReceipt.decode,
     REVOCATION: Revocation.decode,
+    IMPORTED: ImportedReceipt.decode,
 }
 
 

@@ -16,6 +16,7 @@ from gitledger.records.fragments import lines_of
 from gitledger.records.ids import CommitId
 from gitledger.store.facts import CommitFacts
 from gitledger.suites import coverage_write
+from gitledger.trust.verified import Rejected, open_record
 from gitledger.verdict.coverage import CoverageUnion
 from gitledger.verdict.union import form_union
 from gitledger.workflows.durations import durations_of
@@ -142,10 +143,28 @@ def _durations(session: Session, target: CommitId, policy_from: str | None) -> E
     return Exported(content=(json.dumps(seconds, indent=4) + "\n").encode("utf-8"))
 
 
+def _in_toto(session: Session, target: CommitId, policy_from: str | None) -> Exported:  # noqa: ARG001
+    """Return the commit's statements as they were signed, one a line; what is no record there is left out.
+
+    A signature that is good says which key signed, and not whose key it is: policy is asked by `verify` alone.
+    """
+    tree = session.repo.commit(target).tree
+    lines, left_out = [], 0
+    for line in session.ledger.lines(target):
+        opened = open_record(line, commit=target)
+        if isinstance(opened, Rejected) or opened.statement.subject.tree != tree:
+            left_out += 1
+        else:
+            lines.append(opened.statement.raw)
+    notes = (f"{left_out} lines that are no records of this commit are left out",) if left_out else ()
+    return Exported(content=b"".join(line + b"\n" for line in lines), notes=notes)
+
+
 FORMATS: dict[str, Callable[[Session, CommitId, str | None], Exported]] = {
     "coverage": _data,
     "coverage-xml": _report("coverage-xml"),
     "lcov": _report("lcov"),
     "durations": _durations,
+    "in-toto": _in_toto,
 }
 """Each format by its name."""

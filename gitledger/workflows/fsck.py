@@ -13,10 +13,11 @@ from typing import Any
 from gitledger.errors import DecodeError, StoreError
 from gitledger.records.bodies import BodyRef, check_body, decode_log, decode_tests
 from gitledger.records.ids import BlobId, CommitId
+from gitledger.records.imported import ImportedReceipt
 from gitledger.records.merged import MergedReceipt
 from gitledger.records.receipt import ShardReceipt
 from gitledger.records.revocation import Revocation
-from gitledger.records.statement import MERGED_RECEIPT, REVOCATION, SHARD_RECEIPT, Statement
+from gitledger.records.statement import IMPORTED, MERGED_RECEIPT, REVOCATION, SHARD_RECEIPT, Statement
 from gitledger.store.refs import BODIES_REF, INBOX_PREFIX, RECORDS_REF, TRACKING_PREFIX
 from gitledger.store.remote import remote_names
 from gitledger.store.survey import garbage_refs, lock_files, once_noted, states_of
@@ -49,6 +50,7 @@ _DECODERS: Mapping[str, Callable[[Statement], object]] = {
     SHARD_RECEIPT: ShardReceipt.decode,
     MERGED_RECEIPT: MergedReceipt.decode,
     REVOCATION: Revocation.decode,
+    IMPORTED: ImportedReceipt.decode,
 }
 _CONTENTS: Mapping[str, Callable[[bytes], object]] = {"tests": decode_tests, "log": decode_log}
 
@@ -156,7 +158,7 @@ def _note(
         except DecodeError as error:
             yield Problem(kind="undecodable", subject=subject, detail=error.message, remedy=_IGNORED)
             continue
-        if isinstance(claim, ShardReceipt):
+        if isinstance(claim, ShardReceipt | ImportedReceipt):
             named |= {ref.oid for ref in claim.bodies.values()}
             for name, ref in claim.bodies.items():
                 yield from _body(view, subject, name, ref)

@@ -23,7 +23,9 @@ NEAREST = 3
 """How many of the nearest commits with receipts of a shard are looked at for a reason."""
 _Name = tuple[bytes, bytes]
 _HEAD = b'{"payload":"'
-_KIND = re.compile(rb'"predicateType":"urn:gitledger:(receipt:shard|receipt:merged|capability|revocation):v1"')
+_KIND = re.compile(
+    rb'"predicateType":"urn:gitledger:(receipt:shard|receipt:merged|capability|revocation|imported):v1"'
+)
 _SHARD = re.compile(rb'"shard":\{"attempt":[^}]*?"name":"([^"\\]*)".*?"variant":(?:"([^"\\]*)"|null)\}')
 _DIGEST = re.compile(rb'"manifest":\{"digest":"([0-9a-f]{64})"')
 
