@@ -153,16 +153,19 @@ class _Appender:
     """Appends to the journal whatever the tests do to this process.
 
     Everything it calls is bound when the session starts: tests replace `os.write`, the clock and whole file
-    systems. A fork writes nothing. A closed or reused descriptor is opened anew, but only onto the same file.
+    systems. A fork writes nothing. A closed or reused descriptor, which shows by a position that is not where the
+    last line ended, is opened anew, but only onto the same file.
     """
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._open, self._write, self._fstat, self._getpid = os.open, os.write, os.fstat, os.getpid
+        self._open, self._write, self._seek, self._fstat = os.open, os.write, os.lseek, os.fstat
+        self._getpid = os.getpid
         self._error = OSError
         self._flags = os.O_WRONLY | os.O_APPEND
         self._pid = os.getpid()
         self._broken = False
+        self._end = 0
         try:
             self._fd = os.open(path, self._flags | os.O_CREAT, 0o600)
             stat = os.fstat(self._fd)
@@ -177,14 +180,14 @@ class _Appender:
         data = text.encode("ascii")
         try:
             try:
-                stat = self._fstat(self._fd)
-                same = (stat.st_dev, stat.st_ino) == self._file
+                same = self._seek(self._fd, 0, 1) == self._end
             except self._error:
                 same = False
             if not same:
                 self._reopen()
             while data:
                 data = data[self._write(self._fd, data) :]
+            self._end = self._seek(self._fd, 0, 1)
         except self._error:
             self._broken = True
 
@@ -206,7 +209,7 @@ class _Recorder:
         self._marker = marker
         self._module = os.environ.get(PLUGIN_VARIABLE)
         self._refs: dict[str, str] = {}
-        self._quote = json.dumps
+        self._quote = _quoted
         self._before: list[pytest.Item] | None = None
         self._worker_ids: list[str] | None = None
         self._worker_rest: str | None = None
@@ -278,7 +281,7 @@ class _Recorder:
         size = 0
         first = len(self._refs)
         for index, nodeid in enumerate(ids, first):
-            quoted = json.dumps(nodeid)
+            quoted = _quoted(nodeid)
             self._refs[nodeid] = str(index)
             chunk.append(quoted)
             size += len(quoted)
@@ -334,31 +337,23 @@ class _Recorder:
 
     # -- the tests
 
-    def _ref(self, nodeid: str) -> str:
-        ref = self._refs.get(nodeid)
-        return self._quote(nodeid) if ref is None else ref
-
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        self._appender.append(self._held + '["s",' + self._ref(nodeid) + "]\n")
+        self._appender.append(f'{self._held}["s",{self._refs.get(nodeid) or self._quote(nodeid)}]\n')
         self._held = ""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        when, outcome = report.when, report.outcome
+        """Write one report. Called for each phase of each test, so it counts every step."""
+        when, outcome, nodeid = report.when, report.outcome, report.nodeid
         duration: Any = report.duration
         # A test may freeze or turn back the clock; what pytest measured then is no duration.
         elapsed = int(duration * 1e9) if isinstance(duration, (int, float)) and 0 <= duration < 1e8 else 0
         flags = "x" if hasattr(report, "wasxfail") else ""
-        if type(report) is not pytest.TestReport and type(report).__name__.lower() == "subtestreport":
+        if type(report) is not _Report and type(report).__name__.lower() == "subtestreport":
             flags += "s"
-        line = '["r",%s,%s,%s,%d,"%s"]\n' % (  # noqa: UP031 - the fast one, once per phase
-            self._ref(report.nodeid),
-            _WORDS.get(when) or self._quote(str(when)),
-            _WORDS.get(outcome) or self._quote(str(outcome)),
-            elapsed,
-            flags,
-        )
+        words = _WORDS.get((when, outcome)) or f"{self._quote(str(when))},{self._quote(str(outcome))}"
+        line = f'["r",{self._refs.get(nodeid) or self._quote(nodeid)},{words},{elapsed},"{flags}"]\n'
         if hasattr(report, "ledger_checks"):
             self._checks(report)
         # What passed travels with the next line: it ends nothing before the teardown, and that is followed by the
@@ -371,12 +366,18 @@ class _Recorder:
 
     def _checks(self, report: Any) -> None:
         for name, passed, detail in report.ledger_checks:
-            words = (self._ref(report.nodeid), self._quote(name), self._quote(passed), self._quote(detail))
+            test = self._refs.get(report.nodeid) or self._quote(report.nodeid)
+            words = (test, self._quote(name), "true" if passed else "false", self._quote(detail))
             self._held += '["c",' + ",".join(words) + "]\n"
 
 
-_WORDS: dict[str | None, str] = {
-    word: json.dumps(word) for word in ("setup", "call", "teardown", "passed", "failed", "skipped", "rerun")
+_quoted = json.encoder.encode_basestring_ascii
+"""What `json.dumps` does with a string, without its preparations."""
+_Report = pytest.TestReport
+_WORDS = {
+    (when, outcome): f'"{when}","{outcome}"'
+    for when in ("setup", "call", "teardown")
+    for outcome in ("passed", "failed", "skipped", "rerun")
 }
 
 
