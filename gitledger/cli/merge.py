@@ -41,7 +41,7 @@ def command(
     git ledger merge --carry
     """
     from gitledger.report.text import merge_text
-    from gitledger.workflows.judge import merge
+    from gitledger.workflows.merge import merge
 
     session = enter(output, offline=offline)
     signer = None if unsigned else signer_of(output, session, key)

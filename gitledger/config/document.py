@@ -160,7 +160,7 @@ def _events(text: str, source: str) -> Iterator[object]:
     import yaml
 
     try:
-        yield from yaml.parse(text, Loader=yaml.SafeLoader)
+        yield from yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{source}:{mark.line + 1}" if mark else source

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from gitledger.records.ids import CommitId, TreeId
 
@@ -24,9 +25,8 @@ MODE_FOLDER = 0o040000
 MODE_GITLINK = 0o160000
 
 
-@dataclass(frozen=True, slots=True)
-class TreeEntry:
-    """One entry of a git tree.
+class TreeEntry(NamedTuple):
+    """One entry of a git tree; a tuple, since a plan makes tens of thousands.
 
     `name` is one path component, decoded from UTF-8 with `surrogateescape` (git paths are bytes); `oid` is the
     full hex id of the blob, tree, or submodule commit.

@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 import re
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -20,7 +19,6 @@ from urllib.parse import urlsplit
 from gitledger.errors import ConfigError, DecodeError, TrustError
 from gitledger.records.decode import Reader, format_time, load_json, shown
 from gitledger.trust.certificates import parse_key_line
-from gitledger.trust.fetch import MAX_ANSWER_BYTES, fetch, is_safe_url
 from gitledger.trust.keys import PublicKey
 
 __all__ = ["BUILT_IN", "ForgeAnswer", "ForgeUser", "Forges", "proxies_from"]
@@ -128,6 +126,8 @@ class Forges:
             return self._offline_answer(user, kept)
         if kept and not current and self._now - kept[0] <= self._max_age:
             return _parse(user, kept[1], kept[0], from_cache=True)
+        from gitledger.trust.fetch import fetch  # with urllib behind it: few judgements ask a forge
+
         body = fetch(url, timeout_s=self._timeout_s, proxies=self._proxies)
         answer = _parse(user, body, self._now, from_cache=False)
         self._write_cache(url, body)
@@ -163,6 +163,8 @@ class Forges:
 
         A file that others may write says nothing: it grants keys.
         """
+        from gitledger.trust.fetch import MAX_ANSWER_BYTES
+
         path = self._cache_file(url)
         try:
             raw = path.read_bytes() if path and _is_own(path) else b""
@@ -175,6 +177,8 @@ class Forges:
 
     def _write_cache(self, url: str, body: bytes) -> None:
         """Keep an answer for later, if that is possible; nothing depends on it."""
+        import tempfile
+
         path = self._cache_file(url)
         if path is None:
             return
@@ -191,12 +195,14 @@ class Forges:
 
 
 def _is_own(path: Path) -> bool:
-    """Tell whether the file, and the folder that it lies in, belong to this user and nobody else may write them."""
+    """Tell whether the file and its folder belong to this user and nobody else may write them."""
     found = (path.stat(), path.parent.stat())
     return all(status.st_uid == os.geteuid() and not status.st_mode & 0o022 for status in found)
 
 
 def _check_template(name: str, template: str) -> None:
+    from gitledger.trust.fetch import is_safe_url
+
     parts = urlsplit(template)
     if not _NAME.match(name) or template.count("{user}") != 1 or "{user}" in parts.netloc:
         raise ConfigError(

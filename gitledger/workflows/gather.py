@@ -35,10 +35,11 @@ FAR = 1 << 62
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A situation, and what its makers need of it: the trusted policy and both sides' definitions."""
+    """A situation, and what its makers need of it: trusted policy, the shards' inputs, both sides' definitions."""
 
     situation: Situation
     trusted: Trusted
+    inputs: Inputs
     judged: dict[ShardKey, Digest]
     pinned: dict[ShardKey, Digest]
     limits: tuple[Finding, ...]
@@ -62,10 +63,10 @@ def gather(
     repo = session.repo
     trusted = load_trusted(repo, target, policy_from)
     own = trusted.config if trusted.commit == target else read_config(repo, target)
-    judged = definitions(own)
-    pinned = judged if trusted.is_self else definitions(trusted.config)
-    held_back = frozenset() if accept_shards or not trusted.config.policy.pin_shards else redefined(judged, pinned)
     inputs = Inputs(repo, own, target)
+    judged = inputs.definitions()
+    pinned = judged if trusted.is_self else definitions(trusted.config)
+    held_back = frozenset() if accept_shards else redefined(judged, pinned)
     info = repo.commit(target)
     view = session.ledger.view()
     shards = tuple(inputs.shards(held_back))
@@ -94,6 +95,7 @@ def gather(
             coverage=coverage_rule(repo, trusted.commit, trusted.config),
         ),
         trusted=trusted,
+        inputs=inputs,
         judged=judged,
         pinned=pinned,
         limits=(

@@ -35,9 +35,22 @@ class Inputs:
     _cache: TreeCache = field(init=False)
     _facts: dict[CommitId, CommitFacts] = field(default_factory=dict)
     _manifests: dict[tuple[CommitId, ShardKey], Manifest | ManifestError] = field(default_factory=dict)
+    _plain: dict[tuple[CommitId, ShardKey], Digest | None] = field(default_factory=dict)
+    _definitions: dict[ShardKey, Definition] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._cache = TreeCache(self.repo.objects)
+
+    def definition(self, key: ShardKey) -> Definition:
+        """Return the definition of a declared shard; raises `ConfigError` (`unknown-shard`)."""
+        found = self._definitions.get(key)
+        if found is None:
+            found = self._definitions[key] = Definition.of(self.config, key)
+        return found
+
+    def definitions(self) -> dict[ShardKey, Digest]:
+        """Return the definition digest of every declared shard."""
+        return {key: self.definition(key).digest for key in self.config.shard_keys()}
 
     def facts(self, commit: CommitId) -> CommitFacts:
         """Return the tree facts of a commit."""
@@ -50,7 +63,7 @@ class Inputs:
         found = self._manifests.get((commit, key))
         if found is None:
             try:
-                found = resolve(Definition.of(self.config, key), self.facts(commit), None)
+                found = resolve(self.definition(key), self.facts(commit), None)
             except ManifestError as error:
                 found = error
             self._manifests[commit, key] = found
@@ -58,6 +71,13 @@ class Inputs:
 
     def digest_at(self, commit: CommitId, key: ShardKey, extra: tuple[ExtraClaim, ...]) -> Digest | None:
         """Return a shard's manifest digest at a commit for given extra inputs; None where it has none there."""
+        if extra:
+            return self._digest_with(commit, key, extra)
+        if (commit, key) not in self._plain:
+            self._plain[commit, key] = self._digest_with(commit, key, ())
+        return self._plain[commit, key]
+
+    def _digest_with(self, commit: CommitId, key: ShardKey, extra: tuple[ExtraClaim, ...]) -> Digest | None:
         manifest = self.manifest(commit, key)
         if isinstance(manifest, ManifestError):
             return None
@@ -84,7 +104,7 @@ class Inputs:
             yield self._shard(key, key in redefined)
 
     def _shard(self, key: ShardKey, is_redefined: bool) -> TargetShard:
-        definition = Definition.of(self.config, key)
+        definition = self.definition(key)
         manifest = self.manifest(self.target, key)
         fault = f"{manifest.code}: {manifest.message}" if isinstance(manifest, ManifestError) else ""
 
