@@ -311,3 +311,15 @@ def test_what_is_noted_is_what_has_notes_in_any_spelling(objects, trees, blobs, 
     other = tree_of_paths(objects, {spelled(ID.upper(), depth): blobs[0], "README": blobs[1], "ab/x": blobs[1]})
     assert trees.noted([tree, other]) == set(trees.notes([tree, other])) == {*ids, ID}
     assert trees.noted([]) == frozenset()
+
+
+def test_a_folder_that_stands_twice_or_out_of_order_is_read_whole(objects, git_repo, trees, blobs):
+    """git refuses to make such a tree; whoever pushes one must not hide a note in it."""
+    leaves = [objects.write_tree([TreeEntry(MODE_FILE, ID[2:], blob)]) for blob in blobs[:2]]
+    rows = [b"40000 ff\0" + bytes.fromhex(leaves[0]), *(b"40000 ab\0" + bytes.fromhex(leaf) for leaf in leaves)]
+    words = ("hash-object", "-t", "tree", "-w", "--literally", "--stdin")
+    tree = git_repo.git(*words, input=b"".join(rows))
+    assert trees.find(tree, ID) == set(blobs[:2])
+    assert trees.noted([tree]) == {ID, "ff" + ID[2:]}
+    joined = trees.join([tree], {ID: frozenset({blobs[2]})}, lambda oid, found: max(found))
+    assert trees.find(joined, ID) == {max(blobs[:3])}

@@ -149,6 +149,18 @@ def test_a_corrupt_loose_object_is_an_error_and_never_content(objects, git_repo,
     assert caught.value.code == "object-corrupt"
 
 
+def test_an_object_under_another_ones_id_is_an_error_and_never_content(objects, git_repo, open_objects):
+    """Well packed, but not what its name says: git itself looks only at some of these."""
+    folder = git_repo.path / ".git" / "objects"
+    blob, other = objects.write_blob(b"true content"), objects.write_blob(b"another's content")
+    path = folder / blob[:2] / blob[2:]
+    path.chmod(0o644)
+    path.write_bytes((folder / other[:2] / other[2:]).read_bytes())
+    with pytest.raises(StoreError) as caught:
+        open_objects(git_repo.path / ".git").read_blob(blob)
+    assert caught.value.code == "object-corrupt"
+
+
 def test_refs_are_created_moved_and_deleted_only_from_their_old_value(objects, git_repo, commits):
     one, two, three = commits
     assert objects.read_ref(REF) is None
