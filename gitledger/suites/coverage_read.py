@@ -10,8 +10,9 @@ can't read, and deletes. One file that can't be read is an error.
     python coverage_read.py REQUEST ANSWER
 
 The request: `data` (a folder, every file in which is a data file), `config_file`, `cwd` (what relative names are
-relative to), `root` (of the repository), `tracked` (a file: the commit's paths, NUL after each), `own` (a folder of
-the recorder's, which is nobody's source), `scratch` (an empty folder). The answer: `version`, `branch`, `files`, `outside`, or `error`.
+relative to), `root` (of the repository), `tracked` (a file: the commit's paths, NUL after each), `own` (a folder
+of the recorder's, which is nobody's source), `scratch` (an empty folder). The answer: `version`, `branch`,
+`files`, `outside`, or `error`.
 """
 
 from __future__ import annotations
