@@ -35,7 +35,7 @@ from gitledger.trust.find_key import find_key
 from gitledger.trust.open_signer import open_signer
 from gitledger.workflows.asked import Asked, request_of
 from gitledger.workflows.fsck import fsck
-from gitledger.workflows.judge import merge
+from gitledger.workflows.merge import merge
 from gitledger.workflows.publish import sync_with
 from gitledger.workflows.record import head_of, record
 from gitledger.workflows.session import open_session
