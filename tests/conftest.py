@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-
 EXPECTED_SKIPS = (
     "root reads everything",
     "xdist needs the terminal plugin",
