@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bench_tools import PEER_USER, Tools
 from figure import Figure, at_least, in_ms, of_costs
-from gitledger.records.envelope import PAYLOAD_TYPE, decode_line, pae
-from gitledger.records.ids import CommitId
-from gitledger.trust.verified import Verified, open_record
-from measure import in_turns, run, timed
+from measure import Cost, in_turns, run, timed
 from seed_ours import open_world, record_one, record_the_rest
 from worlds import CHANGED, FILES, SHARDS, TESTS, World, big, shard_paths, suite
 
+from gitledger.records.envelope import PAYLOAD_TYPE, decode_line, pae
+from gitledger.records.ids import CommitId
+from gitledger.trust.verified import Verified, open_record
+
 __all__ = ["plan", "signature", "verify"]
 
+Words = Sequence[str | Path]
 WORDS = {"own": "", "shared": ", where shards share paths"}
 
 
@@ -30,13 +32,7 @@ def plan(tools: Tools, rounds: int) -> Iterator[Figure]:
         peers = [tools.bin("peer") / "gpu-proof", "plan", "--receipt", receipt, "--repo", ".", "--json"]
         for command, tool in ((ours, "ours"), (peers, "peer")):
             _check_plan(tools, world, [str(word) for word in command], tool)
-        found = in_turns(
-            {
-                "ours": lambda ours=ours: run(ours, cwd=world.path, env=tools.env("ours")),
-                "peer": lambda peers=peers: run(peers, cwd=world.path, env=tools.env("peer")),
-            },
-            rounds,
-        )
+        found = _both(tools, world, rounds, ours, (peers, "peer"))
         yield of_costs(
             "c",
             f"`plan` over {FILES:,} files and {SHARDS} shards{WORDS[branch]}: how many times faster",
@@ -66,13 +62,7 @@ def verify(tools: Tools, rounds: int) -> Iterator[Figure]:
             "--policy",
             policy,
         ]
-        found = in_turns(
-            {
-                "ours": lambda ours=ours: run(ours, cwd=world.path, env=tools.env("ours")),
-                "peer": lambda peers=peers: run(peers, cwd=world.path, env=tools.env("forge")),
-            },
-            rounds,
-        )
+        found = _both(tools, world, rounds, ours, (peers, "forge"))
         yield of_costs(
             "d",
             f"`verify` over {FILES:,} files, {SHARDS} shards, {SHARDS * TESTS:,} tests{WORDS[branch]}: "
@@ -121,6 +111,18 @@ def signature(tools: Tools, rounds: int) -> Iterator[Figure]:
         at_least(40),
         ours=in_ms(found["ours"]),
         other=f"{in_ms(found['other'])} (ssh-keygen)",
+    )
+
+
+def _both(tools: Tools, world: World, rounds: int, ours: Words, peers: tuple[Words, str]) -> dict[str, Cost]:
+    """Return the costs of our command and of the peer's, in its environment."""
+    words, tool = peers
+    return in_turns(
+        {
+            "ours": lambda: run(ours, cwd=world.path, env=tools.env("ours")),
+            "peer": lambda: run(words, cwd=world.path, env=tools.env(tool)),
+        },
+        rounds,
     )
 
 

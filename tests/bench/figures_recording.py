@@ -11,13 +11,14 @@ from pathlib import Path
 
 from bench_tools import PEER_USER, Tools
 from figure import Figure, at_most, in_ms, in_s, of_costs
-from gitledger.records.receipt import ShardReceipt
-from gitledger.records.statement import Statement
-from gitledger.records.envelope import decode_line
-from gitledger.suites.inject import child_environment
 from measure import Cost, in_turns, run
 from seed_ours import open_world, record_one
 from worlds import FILES, TESTS, World, big, suite
+
+from gitledger.records.envelope import decode_line
+from gitledger.records.receipt import ShardReceipt
+from gitledger.records.statement import Statement
+from gitledger.suites.inject import child_environment
 
 __all__ = ["added", "bytes_stored", "installed", "overhead"]
 
@@ -94,7 +95,7 @@ def added(tools: Tools, rounds: int) -> Iterator[Figure]:
     )
 
 
-def bytes_stored(tools: Tools, rounds: int) -> Iterator[Figure]:  # noqa: ARG001 - bytes need no repetition
+def bytes_stored(tools: Tools, rounds: int) -> Iterator[Figure]:
     """(e) Bytes of a result of 100 tests: our line and its bodies, the peer's receipt; and both compressed."""
     world = suite(tools, tests=TESTS, files=1)
     world.git("update-ref", "-d", "refs/notes/gitledger/records")
@@ -131,10 +132,7 @@ def installed(tools: Tools, rounds: int) -> Iterator[Figure]:
     """(h) A plain pytest run where git-ledger is installed, against one where it is not."""
     for tests, files, goal in ((10_000, 100, at_most(1.02)), (TESTS, 1, None)):
         world = suite(tools, tests=tests, files=files)
-        found = in_turns(
-            {"without": lambda: _pytest(tools, "plain", world), "with": lambda: _pytest(tools, "ours", world)},
-            rounds if goal else 4 * rounds,
-        )
+        found = _with_and_without(tools, world, rounds if goal else 4 * rounds)
         yield of_costs(
             "h",
             f"a plain pytest run of {tests:,} tests with git-ledger installed, over one without",
@@ -144,6 +142,12 @@ def installed(tools: Tools, rounds: int) -> Iterator[Figure]:
             ours=in_ms(found["with"]),
             other=f"{in_ms(found['without'])} (without)",
         )
+
+
+def _with_and_without(tools: Tools, world: World, rounds: int) -> dict[str, Cost]:
+    return in_turns(
+        {"without": lambda: _pytest(tools, "plain", world), "with": lambda: _pytest(tools, "ours", world)}, rounds
+    )
 
 
 def _pytest(tools: Tools, tool: str, world: World, *options: str, target: str = "tests") -> Cost:

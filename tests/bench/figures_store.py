@@ -8,11 +8,12 @@ from collections.abc import Iterator
 
 from bench_tools import Tools
 from figure import Figure, at_most, in_ms, of_costs
-from gitledger.records.ids import CommitId
-from gitledger.store.ledger import BODIES_REF, RECORDS_REF
 from measure import Cost, in_turns, run, timed
 from seed_ours import open_world
 from worlds import World
+
+from gitledger.records.ids import CommitId
+from gitledger.store.ledger import BODIES_REF, RECORDS_REF
 
 __all__ = ["append", "start_up"]
 

@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench_tools import Tools
+from worlds import World
+
 from gitledger.config.schema import Config
 from gitledger.manifest.definition import Definition
 from gitledger.manifest.resolve import resolve
@@ -22,7 +24,6 @@ from gitledger.trust.signer import Signer
 from gitledger.trust.verified import Verified, open_record
 from gitledger.workflows.session import Session, open_session
 from gitledger.workflows.trusted import read_config
-from worlds import World
 
 __all__ = ["open_world", "record_one", "record_the_rest", "signer_of"]
 
