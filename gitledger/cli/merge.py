@@ -42,12 +42,13 @@ def command(
     """
     from gitledger.report.text import merge_text
     from gitledger.workflows.merge import merge
+    from gitledger.workflows.record import target_of
 
     session = enter(output, offline=offline)
     signer = None if unsigned else signer_of(output, session, key)
     found = merge(
         session,
-        session.repo.resolve(commit),
+        target_of(session, commit),
         signer,
         user=user_name(session),
         policy_from=policy_from,

@@ -36,9 +36,10 @@ def command(
     from gitledger.report.text import plan_text
     from gitledger.workflows.judge import plan
     from gitledger.workflows.publish import unpublished
+    from gitledger.workflows.record import target_of
 
     session = enter(output, offline=offline)
-    found = plan(session, session.repo.resolve(commit), policy_from=policy_from, carry=carry)
+    found = plan(session, target_of(session, commit), policy_from=policy_from, carry=carry)
     waiting = unpublished(session)
     if as_json:
         output.document({**found.encode(), "unpublished": waiting})

@@ -147,7 +147,8 @@ def _report(output: Output, done: Recorded, *, as_json: bool) -> None:
         )
     word = "recorded" if done.stored else "NOT STORED"
     counts = done.receipt.counts
+    caveat = ", but dirty: it counts for nothing unless policy says allow_dirty" if done.receipt.repo.dirty else ""
     sys.stderr.write(
         f"git ledger: {word} {done.receipt.key}: {done.receipt.outcome.value}, "
-        f"{counts.passed} of {counts.collected} passed, record {done.record[:12]}\n"
+        f"{counts.passed} of {counts.collected} passed, record {done.record[:12]}{caveat}\n"
     )

@@ -40,11 +40,12 @@ def command(
     """
     from gitledger.report.text import verdict_text
     from gitledger.workflows.judge import policy_of, verify
+    from gitledger.workflows.record import target_of
 
     session = enter(output, offline=offline)
     found = verify(
         session,
-        session.repo.resolve(commit),
+        target_of(session, commit),
         policy_from=policy_from,
         at=at,
         accept_shards=accept_shards,

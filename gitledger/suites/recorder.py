@@ -217,7 +217,8 @@ def _collection_reasons(journal: Journal, repository: str | None) -> set[str]:
         found.add("collection-error")
     if any(name in facts.narrowed for name in _CUT_BY_CACHE):
         found.add("last-failed")
-    if repository and facts.inifile and not PurePath(facts.inifile).is_relative_to(repository):
+    places = [place for place in (facts.inifile, facts.rootdir) if place]
+    if repository and not all(PurePath(place).is_relative_to(repository) for place in places):
         found.add("config-outside")
     return found
 

@@ -37,6 +37,7 @@ def judge(union: Union, situation: Situation, lists: TestLists, pins: Iterable[F
         *union.faults,
         *_outcomes(union),
         *_coverage(union),
+        *_deselected(union),
         *pins,
         *judge_tests(union.results, lists),
         *_attempts(union, situation),
@@ -80,6 +81,20 @@ def _outcomes(union: Union) -> Iterator[Finding]:
             found="; ".join(filter(None, [found, why, names])),
             remedy=f"git ledger record --shard {choice.shard.key}",
         )
+
+
+def _deselected(union: Union) -> Iterator[Finding]:
+    """Yield what was collected and not selected to run: legitimate where declared, and never in silence."""
+    for choice in union.results:
+        number = 0 if choice.result is None or choice.shard.split else choice.result.held.receipt.counts.deselected
+        if number:
+            yield note(
+                "deselected-tests",
+                "8",
+                choice.shard.key,
+                expected="every collected test to be selected, or a declared reason",
+                found=f"{number} tests were deselected by the command or by pytest's configuration",
+            )
 
 
 def _coverage(union: Union) -> Iterator[Finding]:

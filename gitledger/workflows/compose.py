@@ -108,10 +108,14 @@ def _manifest(session: Session, request: RecordRequest, before: Before, run: Exe
 
 
 def _repo(session: Session, request: RecordRequest, before: Before) -> RepoClaim:
-    """Return where it ran. Dirt: tracked changes at start or end, untracked files at start (DESIGN section 5)."""
+    """Return where it ran.
+
+    Dirt: tracked changes at start or end, untracked files at start (DESIGN section 5), and ignored files that
+    pytest takes for its configuration.
+    """
     repo = session.repo
     after = work_tree_state(session.repo.git, scope_paths=request.definition.paths)
-    dirt = sorted({*before.state.changed, *before.state.untracked, *after.changed})
+    dirt = sorted({*before.state.changed, *before.state.untracked, *before.shadows, *after.changed})
     created = sorted(set(after.untracked) - set(before.state.untracked))
     remote = repo.config("remote.origin.url")
     return RepoClaim(

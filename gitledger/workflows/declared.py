@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 
 from gitledger.config.command import pytest_arguments
 
-__all__ = ["is_declared_command"]
+__all__ = ["is_declared_command", "ran_as_declared"]
 
 _COSMETIC = re.compile(
     r"\A(?:-v+|-q+|--verbose|--quiet|--tb=\w+|--verbosity=-?\d+|-r[a-zA-Z]*|-l|--showlocals|--no-showlocals"
     r"|--color=\w+|--no-header|--no-summary|--durations=\d+|--durations-min=[\d.]+|--full-trace|-s|--capture=\w+)\Z"
 )
 """Flags that change what pytest prints and nothing of what it runs."""
+_UNDECLARED = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTHONOPTIMIZE")
 _WITH_VALUE = frozenset({"--tb", "--verbosity", "-r", "--color", "--durations", "--durations-min", "--capture"})
 
 
@@ -36,9 +37,21 @@ def _essence(command: Sequence[str]) -> tuple[str, ...]:
 def is_declared_command(given: Sequence[str], declared: Sequence[str], environ: Mapping[str, str]) -> bool:
     """Tell whether running `given` is running `declared`.
 
-    Verbosity and traceback flags aside, the words must be the same; `PYTEST_ADDOPTS` adds words that nobody
-    declared.
+    Verbosity and traceback flags aside, the words must be the same. Variables that change what pytest runs, or
+    take assertions away, are words that nobody declared.
     """
-    if environ.get("PYTEST_ADDOPTS", "").strip() and pytest_arguments(given) is not None:
+    if pytest_arguments(given) is not None and any(environ.get(name, "").strip() for name in _UNDECLARED):
         return False
     return _essence(given) == _essence(declared)
+
+
+def ran_as_declared(told: Sequence[str] | None, declared: Sequence[str]) -> bool:
+    """Tell whether the arguments that pytest itself was started with are the declared ones.
+
+    A wrapper of that name on PATH may add some. What pytest did not tell (`told` None), or a command that is not
+    plainly pytest, is not held against it.
+    """
+    arguments = pytest_arguments(declared)
+    if told is None or arguments is None:
+        return True
+    return _essence(("pytest", *told)) == _essence(("pytest", *arguments))

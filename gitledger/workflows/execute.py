@@ -22,7 +22,7 @@ from gitledger.suites.journal import read_journal
 from gitledger.suites.part import is_the_part, of_part, with_companion
 from gitledger.suites.recorder import summarise
 from gitledger.suites.result import SuiteResult, conclude
-from gitledger.workflows.declared import is_declared_command
+from gitledger.workflows.declared import is_declared_command, ran_as_declared
 from gitledger.workflows.fragment import fragment_of_run
 from gitledger.workflows.observed import inputs_of_run
 from gitledger.workflows.reports import look_at_report, result_of_leftover, result_of_run
@@ -114,7 +114,7 @@ def _in_folder(
         inputs = inputs_of_run(session, before, result, observed)
     else:
         result = result_of_run(results, root, request.key, ended, earlier)
-    reasons = _reasons(session, request, argv, before)
+    reasons = _reasons(session, request, argv, before, result)
     if split is not None:
         if not is_the_part(result, split, read_durations(durations)):
             reasons.append("not-the-part")
@@ -149,11 +149,17 @@ def _from_journal(journal: Path, nonce: str, ended: ChildExit, root: Path) -> Su
         return conclude(reasons=["journal-mistrusted"], results=(), full_ids=(), selected_ids=())
 
 
-def _reasons(session: Session, request: RecordRequest, argv: tuple[str, ...], before: Before) -> list[str]:
+def _reasons(
+    session: Session, request: RecordRequest, argv: tuple[str, ...], before: Before, result: SuiteResult
+) -> list[str]:
     """Return what speaks against the receipt beside the results: another command, or inputs that moved."""
     reasons = []
     declared = request.definition.command
-    if request.declared and (declared is None or not is_declared_command(argv, declared, session.environ)):
+    if request.declared and not (
+        declared is not None
+        and is_declared_command(argv, declared, session.environ)
+        and ran_as_declared(result.args, declared)
+    ):
         reasons.append("other-command")
     if session.repo.head() != before.head:
         reasons.append("head-moved")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from pathlib import Path
 
 from gitledger.errors import EXIT_NO, EXIT_NOT_STORED, EXIT_YES, StoreError, UsageError
 from gitledger.machine.child import shell_status
 from gitledger.manifest.definition import Definition
-from gitledger.manifest.resolve import resolve
+from gitledger.manifest.resolve import Manifest, resolve
 from gitledger.records.envelope import Envelope
 from gitledger.records.ids import CommitId, RecordId
 from gitledger.records.receipt import ShardReceipt
@@ -23,7 +25,7 @@ from gitledger.workflows.notes_author import notes_identity, notes_message
 from gitledger.workflows.request import Before, RecordRequest
 from gitledger.workflows.session import Session
 
-__all__ = ["Recorded", "head_of", "look", "record"]
+__all__ = ["Recorded", "head_of", "look", "record", "target_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +72,11 @@ def record(session: Session, request: RecordRequest, signer: Signer | None) -> R
     )
 
 
+def target_of(session: Session, revision: str) -> CommitId:
+    """Return the commit that a person means; raises `UsageError`, `no-commit` for HEAD before the first one."""
+    return head_of(session) if revision == "HEAD" else session.repo.resolve(revision)
+
+
 def head_of(session: Session) -> CommitId:
     """Return the commit that is checked out; raises `UsageError` `no-commit` before the first one."""
     head = session.repo.head()
@@ -90,7 +97,13 @@ def look(session: Session, definition: Definition) -> Before:
     facts = CommitFacts(repo.objects, repo.commit(head).tree)
     manifest = resolve(definition, facts, ExtraFiles(repo.worktree))
     state = work_tree_state(session.repo.git, scope_paths=definition.paths)
-    return Before(head=head, state=state, manifest=manifest)
+    return Before(head=head, state=state, manifest=manifest, shadows=shadows_of(manifest, repo.worktree))
+
+
+def shadows_of(manifest: Manifest, root: Path) -> tuple[str, ...]:
+    """Return the files of the test configuration chain that lie in the work tree and not in the commit."""
+    absent = (entry.path for entry in manifest.entries if entry.kind == "absent")
+    return tuple(path for path in absent if os.path.lexists(root / path))
 
 
 def _exit_status(request: RecordRequest, run: Executed, receipt: ShardReceipt, *, stored: bool) -> int:

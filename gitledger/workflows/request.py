@@ -40,8 +40,13 @@ class RecordRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Before:
-    """The repository as it stood before the run."""
+    """The repository as it stood before the run.
+
+    `shadows` are configuration files that lie in the work tree, ignored, where the commit has none: pytest reads
+    them, and the manifest says that there are none.
+    """
 
     head: CommitId
     state: WorkTreeState
     manifest: Manifest
+    shadows: tuple[str, ...] = ()

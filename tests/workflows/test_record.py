@@ -304,3 +304,69 @@ def test_interrupts_end_the_child_and_still_leave_a_receipt(make_one, tmp_path: 
     assert b'"stored": true' in out, err
     assert child.returncode != 0
     assert project.verify()[0] == "failed"
+
+
+# --- what the recorder sees beside the tree ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("hidden", [".pytest.ini", "conftest.py", "tests/conftest.py"])
+def test_an_ignored_file_that_pytest_takes_for_its_configuration_is_dirt(make_one, hidden):
+    project = make_one(PASSING + "def test_bad():\n    assert 0\n")
+    project.repo.commit({".gitignore": f"__pycache__/\n.pytest_cache/\n/{hidden}\n"})
+    text = (
+        "[pytest]\naddopts = -k first\n"
+        if hidden.endswith("ini")
+        else "def pytest_pyfunc_call():\n    return True\n"
+    )
+    project.repo.write(hidden, text)
+    document = project.record("it")
+    repo = project.receipt(document["record"])["repo"]
+    assert (repo["dirty"], repo["dirty_paths"]) == (True, [hidden])
+    assert project.verify() == ("failed", {"dirty"})
+
+
+@pytest.mark.parametrize("variable", [{"PYTEST_PLUGINS": "evil"}, {"PYTHONOPTIMIZE": "1"}])
+def test_variables_that_change_what_pytest_runs_are_another_command(make_one, tmp_path: Path, variable):
+    (tmp_path / "evil.py").write_text("def pytest_pyfunc_call():\n    return True\n")
+    project = make_one(PASSING)
+    document = project.record("it", env=variable | {"PYTHONPATH": str(tmp_path)}, expect=1)
+    assert "other-command" in document["reasons"]
+
+
+def test_a_wrapper_named_pytest_that_adds_words_is_another_command(make_one, tmp_path: Path):
+    wrapper = tmp_path / "bin/pytest"
+    wrapper.parent.mkdir()
+    wrapper.write_text(f'#!/bin/sh\nexec {sys.executable} -m pytest -k first "$@"\n')
+    wrapper.chmod(0o755)
+    project = make_one(PASSING + "def test_bad():\n    assert 0\n")
+    path = f"{wrapper.parent}{os.pathsep}{project.repo.env['PATH']}"
+    document = project.record("it", env={"PATH": path}, expect=1)
+    assert "other-command" in document["reasons"]
+
+
+def test_tests_of_another_folder_are_not_the_trees(make_one, tmp_path: Path):
+    project = make_one("def test_bad():\n    assert 0\n")
+    (tmp_path / "elsewhere/tests").mkdir(parents=True)
+    (tmp_path / "elsewhere/tests/test_it.py").write_text(PASSING)
+    wrapper = tmp_path / "bin/pytest"
+    wrapper.parent.mkdir()
+    wrapper.write_text(f'#!/bin/sh\ncd {tmp_path}/elsewhere && exec {sys.executable} -m pytest "$@"\n')
+    wrapper.chmod(0o755)
+    path = f"{wrapper.parent}{os.pathsep}{project.repo.env['PATH']}"
+    document = project.record("it", env={"PATH": path}, expect=1)
+    assert "config-outside" in document["reasons"]
+
+
+def test_deselected_tests_are_never_passed_over_in_silence(make_project):
+    config = "version: 1\nrepository: demo\nshards:\n  it: {paths: [tests], command: pytest -q tests -k first}\n"
+    project = make_project(config, {"tests/test_it.py": PASSING + "def test_bad():\n    assert 0\n"})
+    project.record("it")
+    findings = project.ledger("verify", "--json").document["findings"]
+    assert [(item["code"], item["found"].split()[0]) for item in findings] == [("deselected-tests", "1")]
+
+
+def test_before_the_first_commit_every_command_says_so(make_repo, make_project, tmp_path: Path):
+    project = make_project()
+    empty = type(project)(make_repo("empty"), project.keys)
+    for command in ("plan", "verify", "merge", "status"):
+        assert "[no-commit]" in empty.ledger(command, expect=2).err
