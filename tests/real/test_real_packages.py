@@ -108,6 +108,7 @@ def test_a_real_suite_recorded_sharded_carried_and_verified(make_project, unpack
     for shard, paths in about["shards"].items():
         expected = plain_counts(project, list(paths[1:]))
         document = project.record(shard, expect=None)
+        assert "record" in document, document
         counts = project.receipt(document["record"])["counts"]
         told = {key: value for key, value in counts.items() if value and key not in ("collected", "deselected")}
         assert told == expected, shard
