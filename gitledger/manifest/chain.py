@@ -18,9 +18,9 @@ from gitledger.manifest.entry import Entry, join_path, parent_folders
 from gitledger.manifest.facts import TreeFacts
 from gitledger.manifest.scope import refuse_detour
 from gitledger.records.decode import shown
-from gitledger.records.tree import MODE_SYMLINK, TreeEntry
+from gitledger.records.tree import MODE_FOLDER, MODE_SYMLINK, TreeEntry
 
-__all__ = ["CHAIN_FILES", "configuration_chain"]
+__all__ = ["CHAIN_FILES", "KnownChains", "configuration_chain"]
 
 CHAIN_FILES = (
     "pytest.toml",
@@ -40,12 +40,22 @@ MAX_ARGUMENT_FILES = 16
 """`@FILE` arguments that name each other."""
 
 
+KnownChains = dict[tuple[str, str], tuple[Entry, ...]]
+"""What a folder binds, by its path and the id of its tree: the same for every shard and commit that has it."""
+
+
 def configuration_chain(
-    command: Sequence[str] | None, folders: Iterable[str], facts: TreeFacts, *, bound: Collection[str]
+    command: Sequence[str] | None,
+    folders: Iterable[str],
+    facts: TreeFacts,
+    *,
+    bound: Collection[str],
+    known: KnownChains | None = None,
 ) -> tuple[Entry, ...]:
     """Return the chain's lines for the declared `folders` and the path arguments of `command`.
 
-    `bound` are files that the manifest holds otherwise (`extra_paths`). Raises `ManifestError`: `path-outside`
+    `bound` are files that the manifest holds otherwise (`extra_paths`). `known` is kept between calls by whoever
+    asks for many shards. Raises `ManifestError`: `path-outside`
     and `chain-unbound` for configuration that no commit holds, `symlinked-component`.
     """
     arguments = _Arguments(facts)
@@ -56,11 +66,25 @@ def configuration_chain(
         asked.update((*parent_folders(folder), folder))
     entries: dict[str, Entry] = {}
     for folder in asked:
-        for name in CHAIN_FILES:
-            _bind(join_path(folder, name), facts, entries)
+        entries.update((entry.path, entry) for entry in _of_folder(folder, facts, {} if known is None else known))
     for alternatives in arguments.files:
         _bind_named(alternatives, facts, entries, bound)
     return tuple(entries.values())
+
+
+def _of_folder(folder: str, facts: TreeFacts, known: KnownChains) -> tuple[Entry, ...]:
+    """Return what a folder binds. Where a symlink leads out of it, other trees matter as well: not kept then."""
+    found = facts.entry(folder)
+    key = (folder, found.oid if found is not None and found.mode == MODE_FOLDER else "")
+    if key in known:
+        return known[key]
+    entries: dict[str, Entry] = {}
+    for name in CHAIN_FILES:
+        _bind(join_path(folder, name), facts, entries)
+    bound = tuple(entries.values())
+    if all(entry.mode != MODE_SYMLINK for entry in bound):
+        known[key] = bound
+    return bound
 
 
 def _bind(path: str, facts: TreeFacts, entries: dict[str, Entry]) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from functools import lru_cache
+from typing import Literal, NamedTuple
 
 from gitledger.manifest.pattern import path_bytes
 from gitledger.records.tree import TreeEntry
@@ -14,8 +14,7 @@ ROOT = "."
 """How a manifest spells the root; no file can have that name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """`kind` is git's (`blob`, `tree`, `commit`), `extra` (the id is a SHA-256) or `absent` (mode 0, id `-`).
 
     Symlinks are blobs of mode 120000: their id is that of the target string. Submodules are commits.
@@ -28,7 +27,7 @@ class Entry:
 
     def line(self) -> bytes:
         """Return `mode kind id TAB path NUL`, the form that digests are made over."""
-        return b"%06o %s %s\t%s\0" % (self.mode, self.kind.encode(), self.id.encode(), path_bytes(self.path))
+        return _line(self)
 
     @classmethod
     def of(cls, path: str, found: TreeEntry) -> Entry:
@@ -44,6 +43,12 @@ class Entry:
     def absent(cls, path: str) -> Entry:
         """Return the line that says that nothing stands at `path`."""
         return cls(0, "absent", "-", path)
+
+
+@lru_cache(maxsize=1 << 16)
+def _line(entry: Entry) -> bytes:
+    """Return an entry's line; the shards of a configuration share most of their chains."""
+    return b"%06o %s %s\t%s\0" % (entry.mode, entry.kind.encode(), entry.id.encode(), path_bytes(entry.path))
 
 
 def join_path(folder: str, name: str) -> str:

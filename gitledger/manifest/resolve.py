@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from gitledger.config.schema import DURATIONS_PATH
 from gitledger.errors import ManifestError
-from gitledger.manifest.chain import configuration_chain
+from gitledger.manifest.chain import KnownChains, configuration_chain
 from gitledger.manifest.definition import Definition
 from gitledger.manifest.entry import ROOT, Entry, parent_folders
 from gitledger.manifest.extra import extra_lines, resolve_extra
@@ -78,11 +78,14 @@ def digest_of(definition: Definition, entries: Iterable[Entry], extra: Sequence[
     return Digest(digest.hexdigest())
 
 
-def resolve(definition: Definition, facts: TreeFacts, extra: ExtraFacts | None) -> Manifest:
+def resolve(
+    definition: Definition, facts: TreeFacts, extra: ExtraFacts | None, *, known: KnownChains | None = None
+) -> Manifest:
     """Return the manifest of a definition at the commit that `facts` are of.
 
     Raises `ManifestError` naming the path, for scopes that can't be resolved (see `resolve_scope`,
     `configuration_chain`, `resolve_extra`). With `extra` None, extra inputs are left to receipts.
+    `known` spares work to whoever resolves many shards of one repository (see `KnownChains`).
     """
     scope = resolve_scope(definition.paths, definition.excluded_paths, facts)
     entries = set(scope.entries)
@@ -91,7 +94,7 @@ def resolve(definition: Definition, facts: TreeFacts, extra: ExtraFacts | None) 
         found = None if extra is None else resolve_extra(definition.extra_paths, extra)
     if definition.results.kind != "exit-status":
         bound = {*definition.extra_paths, *(claim.path for claim in found or ())}
-        entries.update(configuration_chain(definition.command, scope.folders, facts, bound=bound))
+        entries.update(configuration_chain(definition.command, scope.folders, facts, bound=bound, known=known))
     if definition.split is not None:
         durations = facts.entry(DURATIONS_PATH)
         entries.add(Entry.of(DURATIONS_PATH, durations) if durations else Entry.absent(DURATIONS_PATH))

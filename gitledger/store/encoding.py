@@ -11,6 +11,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 
 from gitledger.errors import StoreError
 from gitledger.records.ids import BlobId, CommitId, TreeId
@@ -59,7 +60,7 @@ def split_tree(oid: str, raw: bytes) -> list[tuple[bytes, bytes, bytes]]:
     """Return mode, name and binary id of each entry of tree `oid`; raises `StoreError` `object-corrupt`."""
     size = len(oid) // 2
     found: list[tuple[bytes, bytes, bytes]] = _ENTRY[size].findall(raw)
-    if sum([len(mode) + len(name) for mode, name, _ in found]) + (2 + size) * len(found) != len(raw):
+    if len(b"".join(chain.from_iterable(found))) + 2 * len(found) != len(raw):  # a space and a NUL in each
         raise object_corrupt("tree", oid)
     return found
 

@@ -38,9 +38,10 @@ class TreeCache:
         return known
 
     def find(self, tree: str, name: str) -> TreeEntry | None:
-        """Return a tree's entry of that name, None where it has none; raises as `entries` does.
+        """Return a tree's entry of that name, None where it has none.
 
-        A folder of thousands of files is not taken apart for the few names that are asked for.
+        A folder of thousands of files is not taken apart for names that it lacks. Raises as `entries` does, but
+        for unsound names only where something was found.
         """
         asked = (tree, name)
         if asked not in self._found:
@@ -48,13 +49,17 @@ class TreeCache:
         return self._found[asked]
 
     def _look_up(self, tree: TreeId, name: str) -> TreeEntry | None:
-        names = self._by_name.get(tree)
-        if names is None:
-            names = self._by_name[tree] = unique_names(tree, self._read(tree))
         try:
             stored = name.encode("utf-8", "surrogateescape")
         except UnicodeEncodeError:
             return None
+        names = self._by_name.get(tree)
+        if names is None:
+            raw = self._read(tree)
+            # Whatever else these bytes may hold, a tree with that entry holds these. Most look-ups end here.
+            if b" %s\0" % stored not in raw:
+                return None
+            names = self._by_name[tree] = unique_names(tree, raw)
         found = names.get(stored)
         if found is None or stored.decode("utf-8", "surrogateescape") != name:
             return None

@@ -42,7 +42,10 @@ class _Company:
         """Let what stands for a shard settle its group's environment."""
         if choice.result is not None:
             group = group_of(choice.shard.key, self.situation.config.merge)
-            self.environments.setdefault(group, []).append(choice.result.held.receipt.environment)
+            known = self.environments.setdefault(group, [])
+            environment = choice.result.held.receipt.environment
+            if environment not in known:  # most shards ran in one: comparing each with each would be quadratic
+                known.append(environment)
 
 
 def carry(fields: Sequence[Field], fresh: Sequence[Choice | None], situation: Situation) -> tuple[Choice, ...]:

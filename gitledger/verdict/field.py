@@ -49,6 +49,16 @@ class Field:
     candidates: tuple[Candidate, ...]
     untrusted: tuple[tuple[Held, str], ...]
     beyond: tuple[Candidate, ...]
+    history_cut: bool = False
+
+    @property
+    def doubtful_reds(self) -> tuple[Candidate, ...]:
+        """Failures of the same inputs on commits that may be ancestors: a shallow clone can't tell.
+
+        Nothing is carried past them. A green of the target itself is not held against them.
+        """
+        doubtful = (item for item in self.beyond if item.distance is None) if self.history_cut else ()
+        return tuple(item for item in doubtful if item.stands_against)
 
     @property
     def fresh(self) -> tuple[Candidate, ...]:
@@ -108,6 +118,7 @@ def read_field(shard: TargetShard, situation: Situation) -> Field:
         candidates=tuple(_outwards(near.values())),
         untrusted=tuple(pair for identity, pair in untrusted.items() if identity not in near),
         beyond=tuple(_outwards(beyond.values())),
+        history_cut=situation.history_cut,
     )
 
 
@@ -124,7 +135,7 @@ def _is_reached(station: Station, situation: Situation) -> bool:
         case "ancestors":
             return station.distance is not None
         case "same-manifest":
-            return True
+            return station.present
 
 
 def _outwards(candidates: Iterable[Candidate]) -> Sequence[Candidate]:

@@ -114,7 +114,7 @@ def carry_candidates(field: Field, situation: Situation) -> list[Candidate]:
     shard = field.shard
     if shard.redefined or shard.fault or not situation.may_carry:
         return []
-    reds = field.reds
+    reds = (*field.reds, *field.doubtful_reds)
     return [
         item
         for item in field.candidates

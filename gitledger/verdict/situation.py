@@ -55,7 +55,8 @@ class Station:
     """One commit that carries evidence. `distance` is the least number of parent edges, None for no ancestor.
 
     `from_ref`: reachable from the policy's ref (`carry.from: policy-ref`). Whatever stands here and is not about
-    this very commit and tree is set apart at once, so no rule can forget to ask.
+    this very commit and tree is set apart at once, so no rule can forget to ask. `present`: this clone has the
+    commit; the tree of one that it lacks is what its records say.
     """
 
     commit: CommitId
@@ -64,6 +65,7 @@ class Station:
     distance: int | None
     evidence: Evidence
     from_ref: bool = False
+    present: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "evidence", self.evidence.placed(self.commit, self.tree))

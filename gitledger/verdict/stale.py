@@ -74,7 +74,7 @@ def _why_not_matching(stale: Choice, nearest: Candidate, field: Field, situation
     bars = nearest.bars if nearest.fresh else nearest.carry_bars
     if bars:
         return replace(stale, reason=bars[0].reason, detail=bars[0].detail)
-    beating = [red for red in newest_first(field.reds) if is_beaten(nearest, [red])]
+    beating = [red for red in newest_first((*field.reds, *field.doubtful_reds)) if is_beaten(nearest, [red])]
     if beating:
         return _because_of(stale, beating[0])
     if shard.redefined:

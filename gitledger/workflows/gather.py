@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from gitledger.config.schema import Config
 from gitledger.errors import UsageError
@@ -29,6 +29,8 @@ from gitledger.workflows.trusted import Trusted, load_trusted, read_config
 
 __all__ = ["Case", "gather"]
 
+UNKNOWN = datetime(1970, 1, 1, tzinfo=UTC)
+"""When a commit was made that this clone lacks."""
 FAR = 1 << 62
 """Sorts commits off the target's ancestry behind all others."""
 
@@ -169,36 +171,47 @@ def _stations(
         merged_matter=any(entry.valid_before is not None for entry in trusted.signers.entries),
     )
     others = sorted(annotated - {target}, key=lambda commit: (distances.get(commit, FAR), commit))
-    found = [_station(repo, trusted, target, view.lines(target), 0, reachable)]
+    found = _stations_at(repo, trusted, target, view.lines(target), 0, reachable)
     for commit in others:
         lines = view.lines(commit)
-        if lines and not relevance.of(lines, is_near=commit in distances):
-            continue
-        found.append(_station(repo, trusted, commit, lines, distances.get(commit), reachable))
-    return tuple(station for station in found if station is not None)
+        if not lines or relevance.of(lines, is_near=commit in distances):
+            found += _stations_at(repo, trusted, commit, lines, distances.get(commit), reachable)
+    return tuple(found)
 
 
-def _station(
+def _stations_at(
     repo: Repository,
     trusted: Trusted,
     commit: CommitId,
     lines: tuple[bytes, ...],
     distance: int | None,
     reachable: Collection[CommitId],
-) -> Station | None:
-    """Return what a commit's records say, None where this clone lacks the commit."""
+) -> list[Station]:
+    """Return what a commit's records say.
+
+    One that this clone lacks says nothing, unless the clone is shallow: then it may be an ancestor, and a failure
+    on it must not be overlooked. Its tree is what each of its records claims, so there may be several.
+    """
     info = repo.objects.read_commit(commit)
-    if info is None:
-        return None
-    opened = [_placed(open_record(line, commit=commit), info.tree) for line in lines]
-    return Station(
-        commit=commit,
-        tree=info.tree,
-        committed_at=info.committed_at,
-        distance=distance,
-        evidence=sort_records(opened, repository=trusted.config.repository),
-        from_ref=commit in reachable,
-    )
+    opened = [open_record(line, commit=commit) for line in lines]
+    if info is not None:
+        trees = {info.tree}
+    elif repo.is_shallow:
+        trees = {item.statement.subject.tree for item in opened if not isinstance(item, Rejected)}
+    else:
+        trees = set()
+    return [
+        Station(
+            commit=commit,
+            tree=tree,
+            committed_at=UNKNOWN if info is None else info.committed_at,
+            distance=distance,
+            evidence=sort_records([_placed(item, tree) for item in opened], repository=trusted.config.repository),
+            from_ref=commit in reachable,
+            present=info is not None,
+        )
+        for tree in sorted(trees)
+    ]
 
 
 def _placed(opened: Opened, tree: TreeId) -> Opened:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from gitledger.config.schema import Config
 from gitledger.errors import ManifestError
+from gitledger.manifest.chain import KnownChains
 from gitledger.manifest.changes import changed_paths
 from gitledger.manifest.definition import Definition
 from gitledger.manifest.resolve import Manifest, resolve
@@ -36,6 +37,7 @@ class Inputs:
     _facts: dict[CommitId, CommitFacts] = field(default_factory=dict)
     _manifests: dict[tuple[CommitId, ShardKey], Manifest | ManifestError] = field(default_factory=dict)
     _plain: dict[tuple[CommitId, ShardKey], Digest | None] = field(default_factory=dict)
+    _chains: KnownChains = field(default_factory=dict)
     _definitions: dict[ShardKey, Definition] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -63,7 +65,7 @@ class Inputs:
         found = self._manifests.get((commit, key))
         if found is None:
             try:
-                found = resolve(self.definition(key), self.facts(commit), None)
+                found = resolve(self.definition(key), self.facts(commit), None, known=self._chains)
             except ManifestError as error:
                 found = error
             self._manifests[commit, key] = found

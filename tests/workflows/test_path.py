@@ -262,3 +262,28 @@ def test_f06_a_dirty_green_does_not_hide_the_clean_one_further_back(project):
     assert project.receipt(document["record"])["repo"]["dirty"] is True
     project.repo.git("checkout", "-q", "README.md")
     assert project.plan()["alpha"] == ("carryable", "unchanged")
+
+
+def test_a_shallow_clone_carries_nothing_past_a_failure_that_may_lie_on_an_ancestor(switched, tmp_path: Path):
+    project, run = switched
+    run(0)
+    project.repo.commit({"README.md": "1"})
+    green = project.repo.git("rev-parse", "HEAD~1")
+    project.repo.git("branch", "policy", green)
+    run(1)
+    for number in range(2):
+        project.repo.commit({"README.md": f"later {number}"})
+    # A merge brings the green commit near, while the failure lies beyond the boundary.
+    project.repo.git("merge", "-q", "--no-ff", "-s", "ours", "-m", "merge", green, check=False)
+    project.repo.git("commit", "-q", "--allow-empty", "-m", "tip")
+    tree = project.repo.git("rev-parse", "HEAD^{tree}")
+    tip = project.repo.git("commit-tree", "-p", "HEAD", "-p", green, "-m", "joined", tree)
+    project.repo.git("reset", "-q", "--hard", tip)
+    assert project.verify() == ("failed", {"not-green"})
+    shallow = tmp_path / "shallow"
+    project.repo.git("clone", "-q", "--depth", "2", f"file://{project.path}", str(shallow))
+    clone = type(project)(type(project.repo)(shallow, project.repo.env), project.keys)
+    clone.ledger("init")
+    clone.ledger("sync", "--fetch-only")
+    assert clone.repo.git("cat-file", "-t", green) == "commit"
+    assert clone.verify() == ("failed", {"not-green"})
