@@ -16,7 +16,7 @@ PAGE = ROOT / "docs" / "reference" / "compared-with-pytest-gpu-proof.md"
 HEAD = """\
 # Compared with pytest-gpu-proof, rule by rule
 
-[pytest-gpu-proof](https://pypi.org/project/pytest-gpu-proof/) ({version}) documents what it refuses to merge, to
+pytest-gpu-proof ({version}) documents what it refuses to merge, to
 carry forward and to verify. Each of those rules, and what it leaves open, was played on both tools in the same
 situation: two shards, real repositories, real runs, real signatures. *takes* means that the command exited with 0,
 *refuses* that it didn't; behind it stand the codes of our findings and of ignored records. `tests/bench/compare_rules.py` plays it all again and writes this page.

@@ -17,7 +17,7 @@ __all__ = ["page"]
 _HEAD = """\
 # Benchmarks
 
-What git-ledger costs, as ratios taken in one run, with [pytest-gpu-proof](https://pypi.org/project/pytest-gpu-proof/)
+What git-ledger costs, as ratios taken in one run, with pytest-gpu-proof
 measured beside it. `make bench` measures anew and writes this page; `tests/bench/bench.py --only c,d` a part of it.
 
 Commands that are compared run in turns, A B A B, after one run of each that doesn't count; of each the quickest of

@@ -85,18 +85,27 @@ def test_a_name_spelled_in_escapes_is_not_the_name_that_the_bytes_spell(repo, ob
     assert facts.entry("\ud800") is None
 
 
-@pytest.mark.parametrize("names", [(b"a", b"a"), (b"src/a",), (b".",), (b"..",)])
+@pytest.mark.parametrize("names", [(b"a", b"a"), (b"a", b"src/a"), (b".", b"a"), (b"..", b"a")])
 def test_a_tree_that_git_never_writes_is_refused_by_whatever_reads_it(repo, objects, names):
     blob = repo.git("hash-object", "-w", "--stdin", input=b"1")
     raw = b"".join(b"100644 %s\0%s" % (name, bytes.fromhex(blob)) for name in names)
     tree = TreeId(repo.git("hash-object", "-w", "-t", "tree", "--literally", "--stdin", input=raw))
     for look in (
-        lambda: CommitFacts(objects, tree).entry("other"),
+        lambda: CommitFacts(objects, tree).entry("a"),
         lambda: CommitFacts(objects, tree).children(""),
     ):
         with pytest.raises(StoreError) as caught:
             look()
         assert caught.value.code == "object-corrupt"
+
+
+def test_a_name_whose_bytes_stand_in_an_id_only_names_nothing(repo, objects):
+    blob = bytes.fromhex(repo.git("hash-object", "-w", "--stdin", input=b"1"))
+    raw = b"100644 a\0" + b" bee\0".ljust(20, b"x") + b"100644 b\0" + blob
+    tree = TreeId(repo.git("hash-object", "-w", "-t", "tree", "--literally", "--stdin", input=raw))
+    facts = CommitFacts(objects, tree)
+    assert facts.entry("bee") is None
+    assert facts.entry("b").oid == blob.hex()
 
 
 def test_blobs_are_read_and_absent_ones_are_none(repo, objects):
