@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
@@ -142,6 +143,7 @@ app.help = _with_breaks(app.help)
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit; a traceback is a bug and shows only with GITLEDGER_DEBUG."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    gc.set_threshold(50_000, 20, 20)  # a judgement makes many values and hardly a cycle: look for those seldom
     open_streams()
     as_json = "--json" in arguments
     try:
