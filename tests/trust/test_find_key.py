@@ -50,7 +50,7 @@ def test_t07_an_openpgp_signing_key_is_not_an_ssh_key(home):
     for config in ({}, {"gpg_format": "openpgp"}):
         with pytest.raises(TrustError):
             choose(home, user_signingKey="ABCDEF0123456789", **config)
-    assert choose(home, user_signingKey="~/work/key.pub", gpg_format="ssh").path == home / "work" / "key.pub"
+    assert choose(home, user_signingKey="~/keys/key.pub", gpg_format="ssh").path == home / "keys" / "key.pub"
 
 
 @pytest.mark.parametrize("spelling", [f"key::{PUBLIC}", PUBLIC])
