@@ -10,11 +10,13 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
-from gitledger.errors import StoreError, UsageError
+from gitledger.errors import LedgerError, StoreError, UsageError
 from gitledger.records.ids import CommitId
 from gitledger.store.git import AGENT_VARIABLES, Git
 from gitledger.store.leftovers import sweep_folders
@@ -66,8 +68,7 @@ class WorkTreeState:
         return bool(self.changed or self.untracked)
 
 
-@dataclass(frozen=True, slots=True)
-class _Indexed:
+class _Indexed(NamedTuple):
     """One index entry: `tag` as `ls-files -v` prints it (lower case: assume-unchanged; S: skip-worktree)."""
 
     tag: str
@@ -75,6 +76,13 @@ class _Indexed:
     oid: str
     stage: str
     path: str
+
+    @classmethod
+    def of(cls, line: str) -> _Indexed:
+        """Return the entry of one line of `ls-files -v --stage`."""
+        meta, _, path = line.partition("\t")
+        tag, mode, oid, stage = meta.split(" ")
+        return cls(tag, mode, oid, stage, path)
 
 
 def work_tree_state(git: Git, *, scope_paths: Sequence[str] = ()) -> WorkTreeState:
@@ -88,13 +96,44 @@ def work_tree_state(git: Git, *, scope_paths: Sequence[str] = ()) -> WorkTreeSta
     keyless = {name: value for name, value in git.env.items() if name not in AGENT_VARIABLES}
     top = replace(git, folder=_top(git), env=keyless)
     sweep_folders(Path(tempfile.gettempdir()))
-    index = _index(top)
-    head, changed = _tracked(top, index)
+    untracked, ignored = _Meanwhile(lambda: _untracked(top)), _Meanwhile(lambda: _ignored(top))
+    try:
+        index = _index(top)
+        head, changed = _tracked(top, index)
+    finally:
+        untracked.join()
+        ignored.join()
+    hidden = _self_ignored(top.folder, ignored.result(), index, scope_paths)
     return WorkTreeState(
         head=head,
         changed=tuple(sorted(set(changed))),
-        untracked=tuple(sorted({*_untracked(top), *_self_ignored(top, index, scope_paths)})),
+        untracked=tuple(sorted({*untracked.result(), *hidden})),
     )
+
+
+class _Meanwhile(threading.Thread):
+    """Lists paths while other things are looked at."""
+
+    def __init__(self, look: Callable[[], list[str]]) -> None:
+        super().__init__()
+        self._look = look
+        self._found: list[str] = []
+        self._error: LedgerError | None = None
+        self.start()
+
+    def run(self) -> None:
+        """Look, and keep what went wrong for whoever asks."""
+        try:
+            self._found = self._look()
+        except LedgerError as error:
+            self._error = error
+
+    def result(self) -> list[str]:
+        """Return the paths; raises what looking raised."""
+        self.join()
+        if self._error is not None:
+            raise self._error
+        return self._found
 
 
 def _top(git: Git) -> Path:
@@ -109,36 +148,29 @@ def _paths(git: Git, *args: str) -> list[str]:
     return [path for path in done.stdout.decode("utf-8", "surrogateescape").split("\0") if path]
 
 
-def _index(git: Git) -> list[_Indexed]:
-    entries = []
-    for line in _paths(git, "ls-files", "-v", "--stage"):
-        meta, _, path = line.partition("\t")
-        tag, mode, oid, stage = meta.split(" ")
-        entries.append(_Indexed(tag, mode, oid, stage, path))
-    return entries
+def _index(git: Git) -> list[str]:
+    """Return the index as lines that `_Indexed.of` reads; of tens of thousands hardly one needs to be."""
+    return _paths(git, "ls-files", "-v", "--stage")
 
 
 # --- tracked changes -------------------------------------------------------------------------------------------
 
 
-def _tracked(git: Git, index: Sequence[_Indexed]) -> tuple[CommitId | None, list[str]]:
+def _tracked(git: Git, index: Sequence[str]) -> tuple[CommitId | None, list[str]]:
     """Return HEAD and every tracked change, those inside submodules included."""
     head, changed = _status(git, index)
-    for entry in index:
+    for entry in map(_Indexed.of, (line for line in index if line[2:8] == "160000")):
         inside = git.folder / entry.path
-        if entry.mode == "160000" and (inside / ".git").exists():
+        if (inside / ".git").exists():
             submodule = replace(git, folder=inside, git_dir=None, work_tree=None)
             _, below = _tracked(submodule, _index(submodule))
             changed += [f"{entry.path}/{path}" for path in below]
     return head, changed
 
 
-def _status(git: Git, index: Sequence[_Indexed]) -> tuple[CommitId | None, list[str]]:
+def _status(git: Git, index: Sequence[str]) -> tuple[CommitId | None, list[str]]:
     original = git.folder / git.run("rev-parse", "--git-path", "index").text
-    doubtful = [entry for entry in index if entry.stage == "0"] if original.exists() else []
-    if doubtful:
-        written_ns = original.stat().st_mtime_ns
-        doubtful = [entry for entry in doubtful if _is_doubtful(f"{git.folder}/{entry.path}", entry, written_ns)]
+    doubtful = _doubtful(git, index, original.stat().st_mtime_ns) if original.exists() else []
     if not doubtful:
         return _run_status(git, {})
     with tempfile.TemporaryDirectory(prefix="gitledger-index-") as folder:
@@ -154,17 +186,26 @@ def _status(git: Git, index: Sequence[_Indexed]) -> tuple[CommitId | None, list[
         return _run_status(git, env)
 
 
-def _is_doubtful(path: str, entry: _Indexed, index_written_ns: int) -> bool:
-    """Return whether git might take an edited file for unchanged, so that its content has to be compared.
+def _doubtful(git: Git, index: Sequence[str], index_written_ns: int) -> list[_Indexed]:
+    """Return the entries whose edited file git might take for unchanged, so that content has to be compared.
 
     That is so for flagged entries, a file that a sparse checkout left out aside, and for files touched since the
-    index was written: git compares times in whole seconds, and an mtime can be set back.
+    index was written: git compares times in whole seconds, and an mtime can be set back. Unmerged ones are dirty
+    anyway. This asks for every tracked file, so it takes as little as it can for each.
     """
-    try:
-        touched_ns = os.lstat(path).st_ctime_ns
-    except OSError:
-        return entry.tag == "h"
-    return entry.tag.islower() or entry.tag == "S" or touched_ns >= index_written_ns
+    found = []
+    folder, lstat = f"{git.folder}/", os.lstat
+    for line in index:
+        tab, tag = line.index("\t"), line[0]
+        try:
+            touched_ns = lstat(folder + line[tab + 1 :]).st_ctime_ns
+        except OSError:
+            is_doubtful = tag == "h"
+        else:
+            is_doubtful = touched_ns >= index_written_ns or tag == "S" or tag.islower()
+        if is_doubtful and line[tab - 1] == "0":
+            found.append(_Indexed.of(line))
+    return found
 
 
 def _run_status(git: Git, env: dict[str, str]) -> tuple[CommitId | None, list[str]]:
@@ -193,30 +234,34 @@ def _untracked(git: Git) -> list[str]:
     return _paths(git, "ls-files", "--others", "--exclude-per-directory=.gitignore")
 
 
-def _self_ignored(git: Git, index: Sequence[_Indexed], scope_paths: Sequence[str]) -> Iterator[str]:
+def _ignored(git: Git) -> list[str]:
+    """Return untracked files and folders that a `.gitignore` covers; nothing below such a folder."""
+    return _paths(*(git, "ls-files", "--others", "--ignored", "--directory", "--exclude-per-directory=.gitignore"))
+
+
+def _self_ignored(
+    root: Path, ignored: Iterable[str], index: Iterable[str], scope_paths: Sequence[str]
+) -> Iterator[str]:
     """Yield what untracked `.gitignore` files hide that hide themselves as well.
 
     A rule that isn't part of the tree covers nothing, except for a folder whose whole rule is `*`, that holds
     nothing tracked and that no declared path reaches into. git doesn't descend into folders that a rule from
     above covers, so whatever this lists stands in a folder of its own.
     """
-    ignored = _paths(
-        *(git, "ls-files", "--others", "--ignored", "--directory", "--exclude-per-directory=.gitignore")
-    )
     rules = [path for path in ignored if path == ".gitignore" or path.endswith("/.gitignore")]
     folders = _tracked_folders(index) if rules else frozenset()
     for rule in rules:
         folder = rule.removesuffix(".gitignore")
-        if not folder or folder in folders or not _ignores_everything(git.folder / rule):
+        if not folder or folder in folders or not _ignores_everything(root / rule):
             yield rule
-        elif _in_scope(git.folder, folder, scope_paths):
+        elif _in_scope(root, folder, scope_paths):
             yield folder
 
 
-def _tracked_folders(index: Iterable[_Indexed]) -> frozenset[str]:
+def _tracked_folders(index: Iterable[str]) -> frozenset[str]:
     folders: set[str] = set()
-    for entry in index:
-        parent = entry.path.rpartition("/")[0]
+    for line in index:
+        parent = line.partition("\t")[2].rpartition("/")[0]
         while parent and f"{parent}/" not in folders:
             folders.add(f"{parent}/")
             parent = parent.rpartition("/")[0]
