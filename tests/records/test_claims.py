@@ -258,6 +258,7 @@ def test_every_kind_of_record_is_checked_before_it_is_written(claim, refused):
 def test_the_predicate_types_are_these():
     assert sorted(PREDICATE_TYPES) == [
         "urn:gitledger:capability:v1",
+        "urn:gitledger:imported:v1",
         "urn:gitledger:receipt:merged:v1",
         "urn:gitledger:receipt:shard:v1",
         "urn:gitledger:revocation:v1",
