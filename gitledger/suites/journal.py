@@ -182,7 +182,7 @@ class _Reading:
         self._lines += 1
         if len(line) > MAX_JOURNAL_LINE_BYTES:
             _malformed(f"{len(line)} bytes, more than the limit of {MAX_JOURNAL_LINE_BYTES}")
-        event = json.loads(line.decode("ascii"), parse_float=_no_number, parse_constant=_no_number)
+        event = _DECODER.decode(line.decode("ascii"))
         match event:
             case [str(word), *items] if word in self._steps:
                 pass
@@ -316,6 +316,9 @@ def _malformed(text: str) -> NoReturn:
 
 def _no_number(text: str) -> NoReturn:
     _malformed(f"{shown(text)} is no number of a journal")
+
+
+_DECODER = json.JSONDecoder(parse_float=_no_number, parse_constant=_no_number)
 
 
 def _text(value: object) -> str:

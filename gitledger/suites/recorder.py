@@ -137,7 +137,8 @@ def summarise(journal: Journal | None, end: ChildExit, *, repository: str | None
     tests = _replay(journal.events)
     chosen = journal.selected_ids
     collectors = _collector_results(journal.collectors)
-    strangers = [node_id for node_id in tests if node_id not in set(chosen)] if tests else []
+    expected = set(chosen)
+    strangers = [node_id for node_id in tests if node_id not in expected]
     ids = list(dict.fromkeys([*chosen, *strangers]))
     ended = {node_id: tests[node_id].result(node_id) for node_id in ids if node_id in tests}
     results = [result for node_id in ids if (result := ended.get(node_id)) is not None] + collectors

@@ -31,7 +31,7 @@ def at_least(bound: float) -> Goal:
     return Goal(bound, is_ceiling=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Figure:
     """A row of the table. `ratio` is of wall times (or bytes), `cpu_ratio` of CPU times; no goal: shown only."""
 
