@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -12,6 +14,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+# A run in the background, or under nohup, inherits ignored signals and would hand them on to what it starts.
+for _number, _default in (
+    (signal.SIGINT, signal.default_int_handler),
+    (signal.SIGQUIT, signal.SIG_DFL),
+    (signal.SIGHUP, signal.SIG_DFL),
+):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        with contextlib.suppress(ValueError):
+            signal.signal(_number, _default)
 
 EXPECTED_SKIPS = (
     "root reads everything",

@@ -74,7 +74,9 @@ def record(session: Session, request: RecordRequest, signer: Signer | None) -> R
 
 def target_of(session: Session, revision: str) -> CommitId:
     """Return the commit that a person means; raises `UsageError`, `no-commit` for HEAD before the first one."""
-    return head_of(session) if revision == "HEAD" else session.repo.resolve(revision)
+    if revision == "HEAD" and session.repo.head() is None:
+        return head_of(session)
+    return session.repo.resolve(revision)
 
 
 def head_of(session: Session) -> CommitId:

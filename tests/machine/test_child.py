@@ -125,7 +125,8 @@ def test_no_descriptor_and_no_signal_setting_of_the_keeper_reaches_the_command(b
 
     count, *masks = bench.output().decode().splitlines()
     assert int(count) == 3
-    assert {line.split()[1] for line in masks} == {"0000000000000000"}
+    # Signals 32 and 33 are the C library's own: what make leaves of them no program can set.
+    assert {int(line.split()[1], 16) & ~(3 << 31) for line in masks} == {0}
 
 
 def test_stdin_is_empty_unless_given(bench, tmp_path):

@@ -166,7 +166,7 @@ def test_what_signs_is_not_bent_by_variables_of_a_test_run(one):
         bent = {
             "PYTHONPATH": "/evil",
             "GIT_DIR_X": "/evil",
-            "COVERAGE_PROCESS_START": "/evil",
+            "COV_CORE_X": "/evil",
             "PYTEST_X": "/evil",
         }
         one.record("it", env=env | bent)
