@@ -30,19 +30,26 @@ __all__ = ["Evidence", "Held", "HeldMerged", "HeldRevocation", "Opened", "Undeco
 Opened = Verified | Unsigned
 
 
+class _About:
+    """What every opened record has: a subject, as its signed statement names it."""
+
+    __slots__ = ()
+    opened: Opened
+
+    @property
+    def subject(self) -> Subject:
+        """What it is about."""
+        return self.opened.statement.subject
+
+
 @dataclass(frozen=True, slots=True)
-class Held:
+class Held(_About):
     """One shard receipt, with the signature that it came under."""
 
     opened: Opened
     receipt: ShardReceipt
     id: RecordId
     key: KeyFingerprint | None
-
-    @property
-    def subject(self) -> Subject:
-        """What it is about."""
-        return self.opened.statement.subject
 
     @property
     def commit(self) -> CommitId:
@@ -71,7 +78,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldMerged:
+class HeldMerged(_About):
     """One merged receipt, with the signature that it came under."""
 
     opened: Opened
@@ -79,25 +86,15 @@ class HeldMerged:
     id: RecordId
     key: KeyFingerprint | None
 
-    @property
-    def subject(self) -> Subject:
-        """What it is about."""
-        return self.opened.statement.subject
-
 
 @dataclass(frozen=True, slots=True)
-class HeldRevocation:
+class HeldRevocation(_About):
     """One revocation, with the signature that it came under."""
 
     opened: Opened
     revocation: Revocation
     id: RecordId
     key: KeyFingerprint | None
-
-    @property
-    def subject(self) -> Subject:
-        """What it is about."""
-        return self.opened.statement.subject
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 __all__ = ["Finding", "Verdict", "blocking", "note"]
@@ -53,15 +53,8 @@ def blocking(code: str, rule: str, subject: object, *, expected: str, found: str
 
 def note(code: str, rule: str, subject: object, *, expected: str, found: str, remedy: str = "") -> Finding:
     """Return a finding that is reported and blocks nothing."""
-    return Finding(
-        code=code,
-        rule=rule,
-        subject=str(subject),
-        expected=expected,
-        found=found,
-        remedy=remedy,
-        blocks=False,
-    )
+    finding = blocking(code, rule, subject, expected=expected, found=found, remedy=remedy)
+    return replace(finding, blocks=False)
 
 
 @dataclass(frozen=True, slots=True)
