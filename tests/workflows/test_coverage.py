@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from gitledger.records.fragments import decode_fragment
+
 WORK = "".join(f"def f{n}(x):\n    if x:\n        return 1\n    return 2\n\n\n" for n in range(3))
 TESTS = {
     f"tests/test_{n}.py": f"from src.work import f{n}\n\ndef test_it():\n    assert f{n}(1) == 1 and f{n}(0) == 2\n"
@@ -148,6 +150,12 @@ def test_child(tmp_path):
 """
 
 
+def shown_bodies(project):
+    """Return what the one receipt of HEAD says of its bodies."""
+    (record,) = project.ledger("show", "--json").document["records"]
+    return record["statement"]["predicate"]["bodies"]
+
+
 def test_c07_a_childs_files_that_are_no_source_are_out_of_the_total_and_said(make_measured):
     config = SPLIT.replace(", split: 3", "").replace(
         "pytest -q", "coverage run -m pytest -q -p no:cov -o addopts="
@@ -156,6 +164,12 @@ def test_c07_a_childs_files_that_are_no_source_are_out_of_the_total_and_said(mak
     project = make_measured(config, {"tests/test_child.py": CHILD}, threshold="50", run=run_options)
     done = project.ledger("record", "--shard", "unit")
     assert "measured files are none of the commit's" in done.err
+    # The message names three, in the order of their paths; the fragment names all of them.
+    oid = shown_bodies(project)["coverage"]["oid"]
+    blob = subprocess.run(
+        ["git", "cat-file", "blob", oid], cwd=project.path, capture_output=True, check=True
+    ).stdout
+    assert any(path.endswith("app.py") for path in decode_fragment(blob).outside)
     document = verified(project)
     names = project.ledger("export", "lcov").out
     assert "app.py" not in names
