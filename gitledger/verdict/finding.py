@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 __all__ = ["Finding", "Verdict", "blocking", "note"]
@@ -40,6 +40,16 @@ class Finding:
 
 def blocking(code: str, rule: str, subject: object, *, expected: str, found: str, remedy: str = "") -> Finding:
     """Return a finding that keeps the verdict from passing."""
+    return _finding(code, rule, subject, (expected, found, remedy), blocks=True)
+
+
+def note(code: str, rule: str, subject: object, *, expected: str, found: str, remedy: str = "") -> Finding:
+    """Return a finding that is reported and blocks nothing."""
+    return _finding(code, rule, subject, (expected, found, remedy), blocks=False)
+
+
+def _finding(code: str, rule: str, subject: object, words: tuple[str, str, str], *, blocks: bool) -> Finding:
+    expected, found, remedy = words
     return Finding(
         code=code,
         rule=rule,
@@ -47,14 +57,8 @@ def blocking(code: str, rule: str, subject: object, *, expected: str, found: str
         expected=expected,
         found=found,
         remedy=remedy,
-        blocks=True,
+        blocks=blocks,
     )
-
-
-def note(code: str, rule: str, subject: object, *, expected: str, found: str, remedy: str = "") -> Finding:
-    """Return a finding that is reported and blocks nothing."""
-    finding = blocking(code, rule, subject, expected=expected, found=found, remedy=remedy)
-    return replace(finding, blocks=False)
 
 
 @dataclass(frozen=True, slots=True)
