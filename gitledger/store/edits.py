@@ -7,11 +7,10 @@ What decides whether a run was dirty is `worktree`, which compares every file; t
 from __future__ import annotations
 
 import re
-import threading
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from types import TracebackType
 
-from gitledger.errors import LedgerError
 from gitledger.store.git import Git
 
 __all__ = ["Edits"]
@@ -32,42 +31,32 @@ class Edits:
     """Looks for edits of the work tree from `with` on; leaving it waits for git."""
 
     git: Git
-    _out: dict[tuple[str, ...], bytes] = field(default_factory=dict)
-    _errors: list[LedgerError] = field(default_factory=list)
-    _threads: list[threading.Thread] = field(default_factory=list)
+    _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(3))
+    _asked: dict[tuple[str, ...], Future[bytes]] = field(default_factory=dict)
 
     def __enter__(self) -> Edits:
         for command in (_STATUS, _UNTRACKED, _FLAGS):
-            thread = threading.Thread(target=self._ask, args=(command,))
-            self._threads.append(thread)
-            thread.start()
+            self._asked[command] = self._pool.submit(self._ask, command)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for thread in self._threads:
-            thread.join()
+        self._pool.shutdown()
 
     def paths(self) -> tuple[str, ...]:
         """Return the edited and the untracked paths from the root, sorted; raises `StoreError`."""
-        for thread in self._threads:
-            thread.join()
-        if self._errors:
-            raise self._errors[0]
-        if _FLAGGED.search(self._out[_FLAGS]):
+        status, untracked, flags = (self._asked[command].result() for command in (_STATUS, _UNTRACKED, _FLAGS))
+        if _FLAGGED.search(flags):
             from gitledger.store.worktree import work_tree_state
 
             state = work_tree_state(self.git)
             return tuple(sorted({*state.changed, *state.untracked}))
-        edited = [line[3:] for line in _split(self._out[_STATUS])]
-        return tuple(sorted({*edited, *_split(self._out[_UNTRACKED])}))
+        edited = [line[3:] for line in _split(status)]
+        return tuple(sorted({*edited, *_split(untracked)}))
 
-    def _ask(self, command: tuple[str, ...]) -> None:
-        try:
-            self._out[command] = self.git.run(*command, env=_NO_LOCKS).stdout
-        except LedgerError as error:
-            self._errors.append(error)
+    def _ask(self, command: tuple[str, ...]) -> bytes:
+        return self.git.run(*command, env=_NO_LOCKS).stdout
 
 
 def _split(output: bytes) -> list[str]:

@@ -252,12 +252,18 @@ class _Pump:
                 left_s = deadline - time.monotonic()
                 if left_s <= 0:
                     return False
+                # Asked before looking: a child that ends after a look that found nothing may have printed since.
+                has_ended = self._child.poll() is not None
                 events = selector.select(min(left_s, _QUIET_S))
-                if not events and self._child.poll() is not None:
+                if not events and has_ended:
                     break
                 for key, _ in events:
                     if not key.data(key.fd):
+                        # Closed only once nobody looks at it: a closed one that a child starting in another
+                        # thread still holds would wake the selector for nothing.
                         selector.unregister(key.fd)
+                        if key.data == self._feed:
+                            _close(self._child.stdin)
         if self.overflowed:
             return False
         try:
@@ -282,8 +288,6 @@ class _Pump:
             self._left = self._left[os.write(fd, self._left[:_CHUNK_BYTES]) :]
         except BrokenPipeError:
             self._left = self._left[:0]
-        if not self._left:
-            _close(self._child.stdin)
         return bool(self._left)
 
     def _take_stdout(self, fd: int) -> bool:

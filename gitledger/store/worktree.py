@@ -10,13 +10,13 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from gitledger.errors import LedgerError, StoreError, UsageError
+from gitledger.errors import StoreError, UsageError
 from gitledger.records.ids import CommitId
 from gitledger.store.git import AGENT_VARIABLES, Git
 from gitledger.store.leftovers import sweep_folders
@@ -96,44 +96,16 @@ def work_tree_state(git: Git, *, scope_paths: Sequence[str] = ()) -> WorkTreeSta
     keyless = {name: value for name, value in git.env.items() if name not in AGENT_VARIABLES}
     top = replace(git, folder=_top(git), env=keyless)
     sweep_folders(Path(tempfile.gettempdir()))
-    untracked, ignored = _Meanwhile(lambda: _untracked(top)), _Meanwhile(lambda: _ignored(top))
-    try:
+    with ThreadPoolExecutor(2) as meanwhile:
+        untracked, ignored = meanwhile.submit(_untracked, top), meanwhile.submit(_ignored, top)
         index = _index(top)
         head, changed = _tracked(top, index)
-    finally:
-        untracked.join()
-        ignored.join()
     hidden = _self_ignored(top.folder, ignored.result(), index, scope_paths)
     return WorkTreeState(
         head=head,
         changed=tuple(sorted(set(changed))),
         untracked=tuple(sorted({*untracked.result(), *hidden})),
     )
-
-
-class _Meanwhile(threading.Thread):
-    """Lists paths while other things are looked at."""
-
-    def __init__(self, look: Callable[[], list[str]]) -> None:
-        super().__init__()
-        self._look = look
-        self._found: list[str] = []
-        self._error: LedgerError | None = None
-        self.start()
-
-    def run(self) -> None:
-        """Look, and keep what went wrong for whoever asks."""
-        try:
-            self._found = self._look()
-        except LedgerError as error:
-            self._error = error
-
-    def result(self) -> list[str]:
-        """Return the paths; raises what looking raised."""
-        self.join()
-        if self._error is not None:
-            raise self._error
-        return self._found
 
 
 def _top(git: Git) -> Path:

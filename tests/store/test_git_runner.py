@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from gitledger.errors import StoreError, UsageError
-from gitledger.store.git import Git
+from gitledger.store.git import _QUIET_S, Git, _Pump
 
 
 @pytest.fixture
@@ -114,3 +116,28 @@ def test_git_speaks_english_and_prompts_for_nothing(git_repo):
     assert "LC_ALL=C\n" in seen
     assert "LANGUAGE" not in seen
     assert "GIT_TERMINAL_PROMPT=0\n" in seen
+
+
+def test_what_a_child_prints_between_a_look_and_its_end_is_not_lost():
+    """A look finds nothing; then the child prints and ends, all before its end is asked for."""
+
+    class SlowlyAsked(subprocess.Popen):
+        def poll(self):
+            time.sleep(2 * _QUIET_S)
+            return super().poll()
+
+    script = f"sleep {1.5 * _QUIET_S}; echo late"
+    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with SlowlyAsked(["sh", "-c", script], **streams) as child:
+        pump = _Pump(child, b"", 1_000)
+        assert pump.run(time.monotonic() + 30)
+    assert bytes(pump.stdout) == b"late\n"
+
+
+def test_many_gits_at_once_lose_no_output(git, git_repo):
+    names = [f"file-{number}" for number in range(20)]
+    for name in names:
+        git_repo.write(name, "x")
+    with ThreadPoolExecutor(8) as pool:
+        found = [pool.submit(git.run, "ls-files", "--others") for _ in range(200)]
+    assert {done.result().text for done in found} == {"\n".join(sorted(names))}
