@@ -40,6 +40,7 @@ def command(
     \b
     git ledger merge --carry
     """
+    from gitledger.report.coverage import coverage_lines
     from gitledger.report.text import merge_text
     from gitledger.workflows.merge import merge
     from gitledger.workflows.record import target_of
@@ -67,6 +68,7 @@ def command(
                 record=found.record,
                 findings=found.findings,
                 color=output.color,
+                coverage=coverage_lines(found.union.coverage, color=output.color),
             )
         )
     return EXIT_YES if found.is_green else EXIT_NO

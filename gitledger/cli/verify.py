@@ -38,6 +38,7 @@ def command(
     git ledger verify --policy-from origin/main
     git ledger verify v1.2.0 --json
     """
+    from gitledger.report.coverage import coverage_lines
     from gitledger.report.text import verdict_text
     from gitledger.workflows.judge import policy_of, verify
     from gitledger.workflows.record import target_of
@@ -64,6 +65,7 @@ def command(
                 findings=found.verdict.findings,
                 ignored=[((item.record or "a line")[:12], item.reason) for item in found.ignored],
                 color=output.color,
+                coverage=coverage_lines(found.union.coverage, color=output.color),
             )
         )
     return EXIT_YES if found.verdict.passed else EXIT_NO

@@ -118,13 +118,14 @@ def verdict_text(
     findings: Sequence[Finding],
     ignored: Sequence[tuple[str, str]],
     color: bool,
+    coverage: Sequence[str] = (),
 ) -> str:
-    """Return a verdict: the shards, every finding, what was ignored, and the answer as the last line."""
+    """Return a verdict: the shards, lines on coverage, every finding, what was ignored, and the answer last."""
     lines = [f"verify {commit[:12]} by policy {policy}"]
     rows = [_plan_row(choice) for choice in union.choices]
     for choice, line in zip(union.choices, table(rows, indent="  "), strict=True):
         lines.append(paint(line, choice.verdict, color=color))
-    lines += finding_lines(findings, color=color)
+    lines += [*coverage, *finding_lines(findings, color=color)]
     lines += [f"  · ignored {name}: {escaped(reason)}" for name, reason in ignored]
     word = "passed" if passed else "failed"
     lines.append(paint(f"verdict: {word}", word, color=color))
@@ -139,13 +140,14 @@ def merge_text(
     record: str | None,
     findings: Sequence[Finding],
     color: bool,
+    coverage: Sequence[str] = (),
 ) -> str:
-    """Return what a merge came to: its inputs, every fault, and the record it wrote or that it wrote none."""
+    """Return what a merge came to: its inputs, lines on coverage, every fault, and what it wrote, if anything."""
     lines = [f"merge {commit[:12]}"]
     rows = [_plan_row(choice) for choice in union.choices]
     for choice, line in zip(union.choices, table(rows, indent="  "), strict=True):
         lines.append(paint(line, choice.verdict, color=color))
-    lines += finding_lines(findings, color=color)
+    lines += [*coverage, *finding_lines(findings, color=color)]
     word = "passed" if outcome == "passed" else "failed"
     wrote = f"merged receipt {record[:12]}" if record else "nothing was written"
     lines.append(f"{paint(f'merge: {outcome}', word, color=color)}, {wrote}")

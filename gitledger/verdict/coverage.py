@@ -22,12 +22,16 @@ from gitledger.verdict.situation import Situation
 
 __all__ = ["CoverageUnion", "judge_coverage", "percent", "unite_files"]
 
+Dropped = tuple[ShardKey, tuple[str, ...]]
+"""A carried shard, and the measured files that have changed since."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoverageUnion:
     """What all shards executed together. `claim` is None where there is no number that could be believed.
 
-    `files` are the united ones, sorted by path; `version` and `branch` say how they were measured.
+    `files` are the united ones, sorted by path; `version` and `branch` say how they were measured. `dropped`
+    names, by carried shard, the files left out of its fragment: they have changed since they were measured.
     """
 
     claim: CoverageClaim | None = None
@@ -36,6 +40,7 @@ class CoverageUnion:
     files: tuple[FileCoverage, ...] = ()
     version: str = ""
     branch: bool = False
+    dropped: tuple[Dropped, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,8 @@ def judge_coverage(choices: Sequence[Choice], situation: Situation) -> CoverageU
     parts = [part for part in found if isinstance(part, _Part)]
     if not parts and not wanted:
         return CoverageUnion()
-    cut, notes = _cut(parts, situation)
+    cut, dropped = _cut(parts, situation)
+    notes = list(_dropped(dropped))
     files, disagreements = unite_files([(part.key, part.python, part.fragment.files) for part in cut])
     kinds = list(_kinds(parts))
     faults = [
@@ -73,13 +79,14 @@ def judge_coverage(choices: Sequence[Choice], situation: Situation) -> CoverageU
     if not wanted:
         notes = [*(replace(fault, blocks=False) for fault in faults), *notes]
     if faults or not is_whole:
-        return CoverageUnion(faults=tuple(faults) if wanted else (), notes=tuple(notes))
+        return CoverageUnion(faults=tuple(faults) if wanted else (), notes=tuple(notes), dropped=tuple(dropped))
     return CoverageUnion(
         claim=_claim(files, situation),
         notes=tuple(notes),
         files=files,
         version=parts[0].fragment.version,
         branch=parts[0].fragment.branch,
+        dropped=tuple(dropped),
     )
 
 
@@ -198,24 +205,27 @@ def _names(paths: Sequence[str]) -> str:
     return named if len(paths) <= 3 else f"{named} and {len(paths) - 3} more"
 
 
-def _cut(parts: Iterable[_Part], situation: Situation) -> tuple[list[_Part], list[Finding]]:
-    """Return the parts with carried ones cut to unchanged files, and what was dropped."""
-    kept, notes = [], []
+def _cut(parts: Iterable[_Part], situation: Situation) -> tuple[list[_Part], list[Dropped]]:
+    """Return the parts with only the commit's own sources, and what carried ones lost by that."""
+    kept, lost = [], []
     for part in parts:
         dropped = set(_changed(part, situation))
         files = tuple(file for file in part.fragment.files if file.path not in dropped)
         kept.append(replace(part, fragment=replace(part.fragment, files=files)))
         if dropped and part.carried:
-            notes.append(
-                note(
-                    "coverage-cut",
-                    "8",
-                    part.key,
-                    expected="files unchanged since they were measured",
-                    found=f"dropped from the carried fragment: {_names(sorted(dropped))}",
-                )
-            )
-    return kept, notes
+            lost.append((part.key, tuple(sorted(dropped))))
+    return kept, lost
+
+
+def _dropped(lost: Iterable[Dropped]) -> Iterator[Finding]:
+    for key, paths in lost:
+        yield note(
+            "coverage-cut",
+            "8",
+            key,
+            expected="files unchanged since they were measured",
+            found=f"dropped from the carried fragment: {_names(paths)}",
+        )
 
 
 def _unmeasured(parts: Iterable[_Part], measured: set[str], situation: Situation) -> Iterator[Finding]:

@@ -87,6 +87,11 @@ def test_three_parts_make_the_number_of_the_whole_and_their_threshold_is_applied
     merged = project.ledger("merge", "--json").document
     assert merged["coverage"] == document["coverage"]
     assert project.receipt(merged["record"])["coverage"] == document["coverage"]
+    line = f"coverage: {expected[0]}/{expected[1]} lines and branches, 9"
+    for command in ("verify", "merge"):
+        (shown,) = [text for text in project.ledger(command).out.splitlines() if text.startswith("coverage:")]
+        assert shown.startswith(line)
+        assert shown.endswith(", threshold 94: passed")
 
     project.ledger("export", "coverage", "-o", ".coverage")
     assert totals(project) == expected
@@ -256,3 +261,4 @@ def test_c06_f02_a_carried_fragment_is_cut_to_unchanged_files_and_the_threshold_
     project.repo.commit({".gitledger/config.yaml": TWO.replace("60", "90")})
     assert {verdict for verdict, _ in project.plan().values()} == {"carryable"}
     assert project.verify() == ("failed", {"coverage-under"})
+    assert "  a is carried, 1 file dropped as changed since: src/b.py\n" in project.ledger("verify", expect=1).out
