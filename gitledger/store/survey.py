@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from gitledger.records.ids import BlobId, CommitId
@@ -12,18 +13,54 @@ from gitledger.store.refs import BODIES_REF, INBOX_PREFIX, RECORDS_REF, TRACKING
 from gitledger.store.repository import Repository
 from gitledger.store.sync import is_inbox
 
-__all__ = ["garbage_refs", "lock_files", "once_noted", "states_of"]
+__all__ = ["States", "garbage_refs", "lock_files", "once_noted", "states_of"]
 
 _ANY = frozenset({0, 1, 128})
 _FOLDERS = ("refs/notes/gitledger", "refs/gitledger")
 
 
-def states_of(repository: Repository, ref: str) -> tuple[CommitId, ...]:
-    """Return the commits that a ref points to and, as far as its reflog tells, pointed to; those still here."""
-    done = repository.git.run("log", "-g", "--format=%H", ref, "--", statuses=_ANY)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class States:
+    """The commits that a ref pointed to, and those that its reflog names and that it was never seen to have.
+
+    Git and libgit2 write the log before the ref moves, so a process killed in between leaves a line in the log
+    about a state that there never was (`unfinished`). The line after it starts from where the ref really was.
+    """
+
+    had: tuple[CommitId, ...]
+    unfinished: tuple[CommitId, ...]
+
+
+def states_of(repository: Repository, ref: str) -> States:
+    """Return the states of a ref, as far as its reflog tells; those whose commit is still here."""
     now = repository.objects.read_ref(ref)
-    found = dict.fromkeys([*([] if now is None else [now]), *map(CommitId, done.text.split())])
-    return tuple(tip for tip in found if repository.objects.object_kind(tip) == "commit")
+    moves = _logged_moves(repository, ref)
+    had = dict.fromkeys([*([] if now is None else [now]), *(old for old, _ in moves)])
+    unfinished = dict.fromkeys(new for _, new in moves if new not in had)
+    is_here = repository.objects.object_kind
+    return States(
+        had=tuple(tip for tip in had if is_here(tip) == "commit"),
+        unfinished=tuple(tip for tip in unfinished if is_here(tip) == "commit"),
+    )
+
+
+def _logged_moves(repository: Repository, ref: str) -> list[tuple[CommitId, CommitId]]:
+    """Return from where to where a ref moved, oldest first.
+
+    git prints only where to. So the log is read as it lies there; where there is no such file (reftable, which
+    writes ref and log in one go) all that git prints are states that the ref had.
+    """
+    try:
+        log = (repository.common_dir / "logs" / ref).read_bytes()
+    except OSError:
+        done = repository.git.run("log", "-g", "--format=%H", ref, "--", statuses=_ANY)
+        return [(CommitId(tip), CommitId(tip)) for tip in reversed(done.text.split())]
+    words = [line.split(b" ", 2) for line in log.splitlines()]
+    return [(CommitId(_text(row[0])), CommitId(_text(row[1]))) for row in words if len(row) == 3]
+
+
+def _text(word: bytes) -> str:
+    return word.decode("ascii", "replace")
 
 
 def once_noted(repository: Repository, tips: Iterable[CommitId]) -> Mapping[str, frozenset[BlobId]]:

@@ -6,7 +6,7 @@ process leaves it; a record that is not published yet) is reported and leaves th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,7 +43,9 @@ DAMAGE = frozenset(
     }
 )
 """What makes `fsck` exit with 1."""
-NOTES = frozenset({"body-orphaned", "foreign-ref", "inbox", "lock", "record-orphaned", "unpublished"})
+NOTES = frozenset(
+    {"body-orphaned", "foreign-ref", "inbox", "lock", "record-orphaned", "repeats", "unfinished", "unpublished"}
+)
 """What it only reports."""
 _REASONS = {"bad-signature": "forged", "key-mismatch": "forged", "wrong-namespace": "forged"}
 _DECODERS: Mapping[str, Callable[[Statement], object]] = {
@@ -213,46 +215,50 @@ def _bodies(view: LedgerView, named: set[BlobId], checked: Checked) -> Iterator[
 def _dropped(session: Session, _: Checked) -> Iterator[Problem]:
     """Yield what an earlier state of a ref held and the present one lacks.
 
-    The local refs are held against themselves, what was fetched against everything that this clone has.
+    The local refs are held against themselves, what was fetched against everything that this clone has. What only
+    the reflog's word of a killed process tells of was never there, so that it is no damage.
     """
     ledger, repo = session.ledger, session.repo
     local, everything = ledger.view_of(ledger.local_tips()), ledger.view()
-    yield from _dropped_from(session, RECORDS_REF, local)
-    yield from _dropped_bodies(session, BODIES_REF, local)
+    looks = [(RECORDS_REF, _lost_records, local), (BODIES_REF, _lost_bodies, local)]
     for ref in sorted(repo.objects.list_refs(TRACKING_PREFIX)):
         if ref.endswith("/records"):
-            yield from _dropped_from(session, ref, everything)
+            looks.append((ref, _lost_records, everything))
         elif ref.endswith("/bodies"):
-            yield from _dropped_bodies(session, ref, everything)
+            looks.append((ref, _lost_bodies, everything))
+    for ref, lost_from, view in looks:
+        states = states_of(repo, ref)
+        lost = lost_from(session, states.had, view)
+        for subject, oid in sorted(lost.items()):
+            detail = f"an earlier state of {ref} held it, the present one does not"
+            yield Problem(kind="dropped", subject=subject, detail=detail, remedy=_restored(ref, oid))
+        for subject in sorted(lost_from(session, states.unfinished, view).keys() - lost.keys()):
+            detail = f"written, but {ref} was not seen to hold it: its process was killed"
+            yield Problem(kind="unfinished", subject=subject, detail=detail, remedy=_UNFINISHED)
 
 
-def _dropped_from(session: Session, ref: str, view: LedgerView) -> Iterator[Problem]:
-    objects = session.repo.objects
-    for oid, blobs in once_noted(session.repo, states_of(session.repo, ref)).items():
+_UNFINISHED = "nothing has to be done; if its command had ended well, git was told not to log that ref"
+
+
+def _lost_records(session: Session, states: Collection[CommitId], view: LedgerView) -> dict[str, str]:
+    """Return the records of some states that the view lacks, each with the object that it stood on."""
+    found: dict[str, str] = {}
+    for oid, blobs in once_noted(session.repo, states).items():
         commit = CommitId(oid)
         old = blobs - view.notes(commit)
-        contents = [content for content in map(objects.read_blob, old) if content is not None]
+        contents = [content for content in map(session.repo.objects.read_blob, old) if content is not None]
         lost = set(split_lines(contents)) - set(view.lines(commit)) if contents else set()
-        for line in sorted(lost):
+        for line in lost:
             opened = open_record(line)
             record = opened.record if isinstance(opened, Rejected) else opened.id
-            yield Problem(
-                kind="dropped",
-                subject=f"{commit[:12]} {record or '?'}",
-                detail=f"an earlier state of {ref} held this record, the present one does not",
-                remedy=_restored(ref, oid),
-            )
+            found[f"{commit[:12]} {record or '?'}"] = oid
+    return found
 
 
-def _dropped_bodies(session: Session, ref: str, view: LedgerView) -> Iterator[Problem]:
-    once = {oid for oid, blobs in once_noted(session.repo, states_of(session.repo, ref)).items() if oid in blobs}
-    for oid in sorted(once - view.bodies()):
-        yield Problem(
-            kind="dropped",
-            subject=oid,
-            detail=f"an earlier state of {ref} held this body, the present one does not",
-            remedy=_restored(ref, oid),
-        )
+def _lost_bodies(session: Session, states: Collection[CommitId], view: LedgerView) -> dict[str, str]:
+    """Return the bodies of some states that the view lacks."""
+    once = {oid for oid, blobs in once_noted(session.repo, states).items() if oid in blobs}
+    return {oid: oid for oid in once - view.bodies()}
 
 
 def _restored(ref: str, oid: str) -> str:

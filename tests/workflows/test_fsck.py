@@ -159,6 +159,19 @@ def test_s16_a_ref_that_was_set_back_is_seen_through_its_reflog(recorded):
     assert len(kinds(recorded, 1)["dropped"]) == 1
 
 
+def test_law_6_what_a_killed_writer_logged_and_never_did_is_no_damage(recorded):
+    """The log is written before the ref moves; a state that the ref never had has lost nothing."""
+    before = recorded.repo.git("rev-parse", RECORDS_REF)
+    never = recorded.record("beta")["record"]
+    after = recorded.repo.git("rev-parse", RECORDS_REF)
+    (recorded.path / ".git" / RECORDS_REF).write_text(f"{before}\n")
+    head = recorded.repo.git("rev-parse", "HEAD")
+    assert kinds(recorded, 0)["unfinished"] == [f"{head[:12]} {never}"]
+    recorded.repo.git("update-ref", RECORDS_REF, after)
+    recorded.repo.git("update-ref", RECORDS_REF, before)
+    assert kinds(recorded, 1)["dropped"] == [f"{head[:12]} {never}"]
+
+
 def test_s16_what_the_remote_dropped_and_this_clone_still_has_is_no_damage(recorded, make_repo):
     bare = make_repo("remote.git", "--bare")
     recorded.repo.git("remote", "add", "origin", str(bare.path))

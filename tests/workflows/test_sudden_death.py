@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,7 @@ from gitledger.workflows.fsck import fsck
 from gitledger.workflows.merge import merge
 from gitledger.workflows.publish import sync_with
 from gitledger.workflows.record import head_of, record
+from gitledger.workflows.revoke import revoke
 from gitledger.workflows.session import open_session
 from gitledger.workflows.trusted import read_config
 home = Path(os.environ["HOME"])
@@ -58,8 +60,10 @@ WORK = (
     + """
 for number in range(10_000):
     session = enter()
-    print("record", one(session), flush=True)
-    print("merge", merge(session, head_of(session), signer).record, flush=True)
+    made = one(session)
+    print("record", made, flush=True)
+    print("merge", merge(session, head_of(session), signer, user="alice").record, flush=True)
+    print("revoke", revoke(session, made, signer, reason="killed", user="alice").record, flush=True)
     sync_with(session, "origin")
     print("sync", number, flush=True)
 """
@@ -106,27 +110,33 @@ def check(project) -> tuple[list[dict], set[str]]:
     return found["problems"], set(found["records"])
 
 
-def test_law_6_killed_at_any_moment_of_record_merge_and_sync(project):
+def test_law_6_killed_at_any_moment_of_record_merge_revoke_and_sync(project):
     """Each run goes on from what the last kill left, with nothing tidied up in between."""
     chance = random.Random(int(os.environ.get("GITLEDGER_SEED", "6")))
     said: set[str] = set()
+    words: Counter[str] = Counter()
     for number in range(KILLS):
         child = python(project, WORK)
         first = child.stdout.readline()
         assert first, child.communicate()[1].decode()
         time.sleep(chance.random() * 0.4)
         child.send_signal(signal.SIGKILL)
-        out, _ = child.communicate(timeout=60)
-        said |= {line.split()[1] for line in (first + out).decode().splitlines() if not line.startswith("sync")}
+        out, err = child.communicate(timeout=60)
+        assert child.returncode == -signal.SIGKILL, err.decode()
+        done = [line.split() for line in (first + out).decode().splitlines()]
+        words.update(word for word, _ in done)
+        said |= {made for word, made in done if word != "sync"}
         if number % 10 == 9 or number == KILLS - 1:
             problems, records = check(project)
             assert [problem for problem in problems if problem["damage"]] == []
             assert said <= records
     ask(project, PRELUDE + "one(); sync_with(enter(), 'origin')")
     problems, records = check(project)
-    assert {problem["kind"] for problem in problems} <= {"body-orphaned"}
+    assert {problem["kind"] for problem in problems} <= {"body-orphaned", "unfinished"}
     assert said <= records
     assert len(said) >= KILLS
+    print(f"{KILLS} kills, done before them: {dict(words)}; in the ledger {len(records)} records")
+    assert set(words) == {"record", "merge", "revoke", "sync"}
     git_dir = project.path / ".git"
     assert not list(git_dir.rglob("refs/**/*.lock"))
     assert not list((git_dir / "gitledger").iterdir())
