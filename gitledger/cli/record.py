@@ -13,7 +13,8 @@ from gitledger.cli.streams import OutputError, abandon_stdout
 from gitledger.cli.world import enter, signer_of, user_name, with_json, with_key
 
 if TYPE_CHECKING:
-    from gitledger.config.schema import ResultsConfig
+    from gitledger.config.schema import PolicyConfig, ResultsConfig
+    from gitledger.trust.signer import Signer
     from gitledger.workflows.record import Recorded
 
 MODES = ("local", "ci", "ci-gpu")
@@ -91,6 +92,8 @@ def command(
         except ValueError as error:
             raise UsageError("bad-duration", f"--timeout {timeout!a}: {error}", "--timeout 30m") from error
     signer = None if unsigned else signer_of(output, session, key)
+    mode = mode or _mode_of(output.environ.get("GITLEDGER_MODE") or "local")
+    _warn_of_mode(output, mode, config.policy, signer)
     stream = sys.stderr if as_json else sys.stdout
 
     def echo(data: bytes) -> None:
@@ -103,7 +106,7 @@ def command(
 
     request = replace(
         request,
-        mode=mode or output.environ.get("GITLEDGER_MODE") or "local",
+        mode=mode,
         best_effort=best_effort,
         pass_agent=pass_agent,
         user=user_name(session),
@@ -112,6 +115,24 @@ def command(
     done = record(session, request, signer)
     _report(output, done, as_json=as_json)
     return done.exit_status
+
+
+def _mode_of(word: str) -> str:
+    """Return the mode that the environment names; raises `UsageError` where there is none of that name."""
+    if word in MODES:
+        return word
+    from gitledger.errors import UsageError
+
+    raise UsageError("usage", f"GITLEDGER_MODE: {word!a} is not one of {', '.join(MODES)}", "GITLEDGER_MODE=ci")
+
+
+def _warn_of_mode(output: Output, mode: str, policy: PolicyConfig, signer: Signer | None) -> None:
+    """Say before anything runs that this commit's own policy won't take the mode from this key."""
+    key = signer.fingerprint if signer else None
+    if mode in MODES[1:] and key not in policy.ci_key_fingerprints:
+        from gitledger.verdict.bars import unlisted
+
+        output.message(f"warning: {unlisted(mode, key)}")
 
 
 def _report_of(given: dict[Literal["junit", "reportlog", "ctrf"], str | None]) -> ResultsConfig | None:

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from gitledger.records.ids import KeyFingerprint
 from gitledger.verdict.acceptance import CLOCK_TOLERANCE
 from gitledger.verdict.evidence import Held
 from gitledger.verdict.situation import Situation
 
-__all__ = ["Bar", "displaces", "find_bars"]
+__all__ = ["Bar", "displaces", "find_bars", "unlisted"]
 
 _WEAKENING = frozenset({"dirty", "other-command", "unwitnessed"})
 
@@ -66,17 +67,24 @@ def _time_bars(held: Held, situation: Situation, *, carried: bool, committed_at:
 def _mode_bars(held: Held, situation: Situation) -> Iterator[Bar]:
     """Yield where the mode is not what policy requires, or is claimed by a key that may not claim it.
 
-    Once policy requires a mode, or lists keys of CI runners, nobody else's receipt can say `ci`.
+    A mode is a word of its signer's: `ci` and `ci-gpu` count only by the keys that policy lists for them (none
+    listed: by nobody's), and in open mode, where any forge user may sign, not at all.
     """
     policy, mode = situation.config.policy, held.receipt.session.mode
     if policy.require_mode is not None and mode != policy.require_mode:
         yield Bar("policy", f"require_mode: {policy.require_mode}, found {mode}")
     if mode == "local":
         return
-    if (policy.require_mode or policy.ci_key_fingerprints) and held.key not in policy.ci_key_fingerprints:
-        yield Bar("policy", f"ci_key_fingerprints: mode {mode} was not signed by one of these keys")
-    if policy.require_mode and policy.signer_mode == "open":
-        yield Bar("policy", f"signer_mode: open can't satisfy require_mode: {policy.require_mode}")
+    if policy.signer_mode == "open":
+        yield Bar("policy", f"signer_mode: open, where mode {mode} can't count")
+    elif held.key not in policy.ci_key_fingerprints:
+        yield Bar("policy", f"ci_key_fingerprints: {unlisted(mode, held.key)}")
+
+
+def unlisted(mode: str, key: KeyFingerprint | None) -> str:
+    """Return why a receipt of a `ci` mode doesn't count by `key` (None: unsigned), and where to list it."""
+    where = "policy.ci_key_fingerprints of .gitledger/config.yaml"
+    return f"mode {mode} counts only by a runner's key that {where} lists, which {key or 'no signature'} is not"
 
 
 def _policy_bars(held: Held, situation: Situation) -> Iterator[Bar]:

@@ -159,6 +159,8 @@ def _take_rules(rules: Mapping[str, Any], draft: _Draft) -> None:
             )
     if keys and rules.get("require_mode") == "ci-gpu":
         draft.policy["ci_key_fingerprints"] = list(keys)
+    elif rules.get("require_mode") == "ci-gpu":
+        draft.notes.append("list the runners' keys in policy.ci_key_fingerprints: ci-gpu counts by no other")
     if draft.policy["signer_mode"] == "open" and rules.get("require_mode") == "ci-gpu":
         draft.notes.append("signer_mode: open can't satisfy require_mode: ci-gpu here; use restricted")
     if "required_test_manifest" in rules:

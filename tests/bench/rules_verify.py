@@ -309,8 +309,6 @@ SITUATIONS = [
         "it says `ci-gpu`, and policy lists no runner's key",
         ours=lambda stage: (stage.commit(src__a_py="VALUE = 5\n"), record_both(stage, "--mode", "ci-gpu")),
         peer=lambda stage: peer_again(stage, "--gpu-proof-mode=ci-gpu"),
-        why="a mode is a word of the signer's until policy asks for it; with `require_mode`, or any "
-        "`ci_key_fingerprints`, we refuse it too",
     ),
     judged(
         "it says `ci-gpu`, and its key is not the listed runner's",

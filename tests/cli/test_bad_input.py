@@ -502,6 +502,14 @@ entries(
     },
     args,
 )
+
+
+@case(2, "usage")
+def a_mode_in_the_environment_that_is_none(place):
+    place.env["GITLEDGER_MODE"] = "cloud"
+    place.args = RECORD
+
+
 entries(
     2,
     "unknown-commit",

@@ -113,12 +113,17 @@ def test_open_mode_cannot_satisfy_the_ci_modes(world, signer_of):
     assert world.stands() == ("fresh", "recorded")
     world.policy = ci | {"signer_mode": "open"}
     assert world.stands() == ("stale", "policy")
+    world.policy = {"signer_mode": "open", "ci_key_fingerprints": ci["ci_key_fingerprints"]}
+    assert world.stands() == ("stale", "policy")  # not even unasked
+    assert "signer_mode: open" in world.choice().detail
 
 
 @pytest.mark.parametrize(
     ("policy", "mode", "verdict"),
     [
-        ({}, "ci", "fresh"),
+        ({}, "local", "fresh"),
+        ({}, "ci", "stale"),
+        ({}, "ci-gpu", "stale"),
         ({"require_mode": "ci"}, "ci", "stale"),
         ({"require_mode": "ci"}, "local", "stale"),
         ({"require_mode": "local"}, "local", "fresh"),
@@ -137,6 +142,31 @@ def test_the_ci_modes_count_only_by_the_keys_of_ci(world, signer_of, policy, mod
     world.policy = policy | ({"ci_key_fingerprints": (signer_of(listed).fingerprint,)} if listed else {})
     world.record(mode=mode)
     assert world.stands()[0] == verdict
+
+
+def test_a_receipt_of_ci_says_which_key_to_list_and_where(world, signer_of):
+    world.record(mode="ci")
+    detail = world.choice().detail
+    assert detail.startswith("ci_key_fingerprints: mode ci ")
+    assert signer_of("alice").fingerprint in detail
+    assert "policy.ci_key_fingerprints of .gitledger/config.yaml" in detail
+
+
+def test_an_unsigned_receipt_is_no_runners(world, signer_of):
+    world.policy = {
+        "signer_mode": "open",
+        "allow_unsigned": True,
+        "ci_key_fingerprints": (signer_of("alice").fingerprint,),
+    }
+    world.record(key=None, mode="ci")
+    assert world.stands() == ("stale", "policy")
+
+
+def test_a_failure_that_says_ci_stands_whoever_signed_it(world):
+    """What may not count as green may still be red."""
+    world.record(mode="ci", outcome="failed", started=10)
+    world.record(started=5)
+    assert world.stands() == ("stale", "not-green")
 
 
 def test_a_security_key_must_have_been_touched_unless_policy_says_otherwise(world):

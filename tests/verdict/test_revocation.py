@@ -115,7 +115,8 @@ def test_revoking_the_newest_attempt_brings_no_older_one_back(world):
     assert world.stands() == ("fresh", "recorded")
 
 
-def test_revoking_the_attempt_that_disagrees_lets_no_other_agree(world):
+def test_revoking_the_attempt_that_disagrees_lets_no_other_agree(world, signer_of):
+    world.policy = {"ci_key_fingerprints": (signer_of("alice").fingerprint,)}
     world.declare("l2")
     world.record("l2", started=0)
     world.record("l1", started=2)
@@ -135,7 +136,8 @@ def test_revoking_the_receipt_that_settles_the_environment_lets_no_other_settle_
     assert world.codes() == {"revoked", "environment-changed"}
 
 
-def test_revoking_a_voucher_brings_no_other_receipt_back(world):
+def test_revoking_a_voucher_brings_no_other_receipt_back(world, signer_of):
+    world.policy = {"ci_key_fingerprints": (signer_of("alice").fingerprint,)}
     world.allowed["alice"] = 'valid-before="20260614130000Z"'
     world.declare("l2")
     world.record("l2", key="bob", started=0)

@@ -234,7 +234,7 @@ RULES = (
         "open mode can't satisfy the ci modes",
         "acceptance:open_mode_cannot_satisfy_the_ci_modes",
         "bars",
-        'if policy.require_mode and policy.signer_mode == "open":',
+        'if policy.signer_mode == "open":',
         "if False:",
     ),
     _rule(
@@ -1141,8 +1141,16 @@ RULES = (
         "ci modes count only by the keys of CI",
         "acceptance:the_ci_modes_count_only_by_the_keys_of_ci",
         "bars",
-        "if (policy.require_mode or policy.ci_key_fingerprints) and held.key not in policy.ci_key_fingerprints:",
-        "if policy.ci_key_fingerprints and held.key not in policy.ci_key_fingerprints:",
+        "elif held.key not in policy.ci_key_fingerprints:",
+        "elif policy.ci_key_fingerprints and held.key not in policy.ci_key_fingerprints:",
+    ),
+    _rule(
+        "11",
+        "…and none are listed unless policy lists them",
+        "acceptance:a_receipt_of_ci_says_which_key_to_list_and_where",
+        "bars",
+        "lists, which {key or 'no signature'} is not",
+        "lists",
     ),
     _rule(
         "11",

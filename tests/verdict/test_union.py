@@ -12,6 +12,11 @@ def faults(world):
     return [(fault.code, fault.subject) for fault in world.union().faults]
 
 
+def ci_by_alice(signer_of):
+    """The policy under which alice, who signs unless a test says otherwise, is a runner."""
+    return {"ci_key_fingerprints": (signer_of("alice").fingerprint,)}
+
+
 def test_a_whole_union_has_no_faults_and_keeps_configuration_order(world):
     world.declare("a2")
     world.record("a2")
@@ -21,7 +26,8 @@ def test_a_whole_union_has_no_faults_and_keeps_configuration_order(world):
     assert [str(choice.shard.key) for choice in union.choices] == ["l1", "a2"]
 
 
-def test_every_fault_is_named_and_not_only_the_first(world):
+def test_every_fault_is_named_and_not_only_the_first(world, signer_of):
+    world.policy = ci_by_alice(signer_of)
     world.declare("l2", "l3", "l4")
     world.record("l1", mode="ci")
     world.record("l2", started=2, tests={"tests/l1.py::test_a": "passed"})
@@ -48,7 +54,8 @@ def test_a_failed_shard_is_no_fault_of_the_union(world):
         ({}, {"environment": {"platform": Platform(system="Linux", machine="arm64", libc="glibc 2.36")}}),
     ],
 )
-def test_fresh_inputs_that_disagree_are_refused(world, one, other):
+def test_fresh_inputs_that_disagree_are_refused(world, signer_of, one, other):
+    world.policy = ci_by_alice(signer_of)
     world.declare("l2")
     world.record("l1", **one)
     world.record("l2", started=2, **other)
@@ -87,7 +94,8 @@ def test_environments_are_compared_per_variant_across_them_or_not_at_all(world):
     assert faults(world) == []
 
 
-def test_modes_must_agree_even_where_environments_are_off(world):
+def test_modes_must_agree_even_where_environments_are_off(world, signer_of):
+    world.policy = ci_by_alice(signer_of)
     world.merge_environment = "off"
     world.declare("l2")
     world.record("l1", mode="ci")
@@ -95,7 +103,8 @@ def test_modes_must_agree_even_where_environments_are_off(world):
     assert faults(world) == [("inputs-disagree", "l2")]
 
 
-def test_a_carried_input_is_not_held_against_the_modes_of_fresh_ones(world):
+def test_a_carried_input_is_not_held_against_the_modes_of_fresh_ones(world, signer_of):
+    world.policy = {"allow_carried": True} | ci_by_alice(signer_of)
     world.declare("l2")
     world.record("l1", on="parent", mode="ci")
     world.record("l2")

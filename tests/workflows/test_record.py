@@ -13,6 +13,9 @@ ONE = "version: 1\nrepository: demo\nshards:\n  it: {paths: [tests], command: py
 PASSING = "def test_first():\n    pass\n\n"
 
 
+LINT = "version: 1\nrepository: demo\nshards:\n  lint: {command: 'true', results: exit-status}\n"
+
+
 @pytest.fixture
 def make_one(make_project):
     """Return a maker of a project with one shard and one test file."""
@@ -113,6 +116,18 @@ def test_u05_any_other_command_line_is_incomplete(make_one):
         == "passed"
     )
     assert project.record("it", env={"PYTEST_ADDOPTS": "-k first"}, expect=1)["outcome"] == "incomplete"
+
+
+def test_a_mode_of_ci_by_a_key_that_is_no_runners_is_warned_of_before_the_run_and_counts_for_nothing(make_project):
+    project = make_project(LINT)
+    done = project.ledger("record", "--shard", "lint", "--mode", "ci", "--json")
+    assert done.err.startswith("warning: mode ci counts only by a runner's key that policy.ci_key_fingerprints")
+    assert project.verify() == ("failed", {"policy"})
+    key = project.receipt(done.document["record"])["signer"]["key_fingerprint"]
+    project.repo.commit({".gitledger/config.yaml": f"{LINT}policy: {{ci_key_fingerprints: ['{key}']}}\n"})
+    done = project.ledger("record", "--shard", "lint", "--mode", "ci")
+    assert "warning" not in done.err
+    assert project.verify() == ("passed", set())
 
 
 # --- other kinds of results -------------------------------------------------------------------------------------
