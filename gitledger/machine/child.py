@@ -91,14 +91,16 @@ def run_child(
     echo: Callable[[bytes], None] | None = None,
     stdin: int | None = None,
     interrupts: Interrupts | None = None,
+    held: Sequence[int] = (),
 ) -> ChildExit:
     """Run a command to its end, its output in the new file `log`, and return how it ended; nothing of it is left.
 
     `timeout_s` and `stall_s` (seconds without progress: the log grows, the value of `progress()` changes, a
-    compiler of the command's works) end it by TERM, and by KILL `grace_s` later; `dump_signal` is sent to it a
-    second before, and must be one that it handles. `echo` is given the output while it runs. `stdin` is a
+    compiler of the command's works) end it by TERM, and by KILL `grace_s` later; `dump_signal` is sent a second
+    before to whatever of it handles that signal. `echo` is given the output while it runs. `stdin` is a
     descriptor, /dev/null unless given. `interrupts` is the driver's; without it, signals are taken in here where
-    this is the main thread.
+    this is the main thread. `held` are descriptors, such as a lock's, that stay open until nothing of the command
+    is left, even where the driver is killed; the command doesn't get them.
 
     Raises `MachineError`: `command-missing`, `command-not-found` (a shell's 127), `command-not-executable` (126),
     `command-malformed`, `folder-unusable`, `log-unwritable`, `keeper-failed`.
@@ -111,7 +113,7 @@ def run_child(
         log_fd = _open_log(log)
         stack.callback(os.close, log_fd)
         tail = stack.enter_context(Tail(log, echo))
-        driver = _Driver(tail=tail, clock=clock, marker=marker, command=argv[0], folder=cwd)
+        driver = _Driver(tail=tail, clock=clock, marker=marker, command=argv[0], folder=cwd, held=tuple(held))
         if stall_s is not None:
             driver.stall = StallWatch(stall_s, progress)
         stack.callback(driver.close)
@@ -130,6 +132,7 @@ class _Driver:
     marker: str
     command: str
     folder: Path
+    held: tuple[int, ...] = ()
     stall: StallWatch | None = None
     oom: OomWatch = field(default_factory=OomWatch)
     keeper: subprocess.Popen[bytes] | None = None
@@ -145,17 +148,17 @@ class _Driver:
         keeper_in, self.control = os.pipe()
         self.report, keeper_out = os.pipe()
         null = os.open(os.devnull, os.O_RDWR)
-        given = null if stdin is None else stdin
+        fds = (log_fd, null if stdin is None else stdin, *self.held)
         try:
             self.started_at = self.clock()
             self.keeper = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", KEEPER, str(Path(__file__).parent), str(log_fd), str(given)],
+                [sys.executable, "-I", "-S", "-c", KEEPER, str(Path(__file__).parent), *map(str, fds)],
                 stdin=keeper_in,
                 stdout=keeper_out,
                 stderr=null,
                 cwd="/",
                 env=_loader_environment(),
-                pass_fds=(log_fd, given),
+                pass_fds=fds,
                 start_new_session=True,
             )
             _write_all(self.control, len(request).to_bytes(8, "big") + request)

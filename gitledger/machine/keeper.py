@@ -1,10 +1,11 @@
 """The keeper: the small process between a driver and the command that it runs.
 
-`child.py` starts it as a script of its own (arguments LOG_FD and STDIN_FD), one for each command. It is
-the parent that the command can't escape: a subreaper, so every orphan of the command, double forks and `setsid`
-included, becomes its child (prctl(2), PR_SET_CHILD_SUBREAPER), and no process that isn't of the command ever does.
-It enforces the time-out and every escalation by itself, so a driver that is blocked or dead changes nothing: end
-of file on the control pipe means that the driver died, and the tree is ended.
+`child.py` starts it as a script of its own (arguments LOG_FD, STDIN_FD, and descriptors that it only holds open
+until nothing of the command is left), one for each command. It is the parent that the command can't escape: a
+subreaper, so every orphan of the command, double forks and `setsid` included, becomes its child (prctl(2),
+PR_SET_CHILD_SUBREAPER), and no process that isn't of the command ever does. It enforces the time-out and every
+escalation by itself, so a driver that is blocked or dead changes nothing: end of file on the control pipe means
+that the driver died, and the tree is ended.
 
 Standard library only, and little of it: its start is what a recorded command pays (`signal` and `json` would cost
 another 10 ms each).
@@ -102,6 +103,17 @@ def descendants(root: int) -> list[int]:
     return queue[1:]
 
 
+def catches(pid: int, signum: int) -> bool:
+    """Return whether a process has a handler of its own for a signal (proc(5) `status`, SigCgt).
+
+    Whoever has none would die of it, and a wrapper's death before its time hides what it waits for.
+    """
+    for line in read_file(f"/proc/{pid}/status").splitlines():
+        if line.startswith(b"SigCgt:"):
+            return bool(int(line.split()[1], 16) >> (signum - 1) & 1)
+    return False
+
+
 class Request:
     """What to run: decoded from the control pipe's first message."""
 
@@ -136,14 +148,16 @@ def read_exactly(fd: int, size: int) -> bytes:
 class Keeper:
     """One command, from its start until nothing of it is left."""
 
-    def __init__(self, request: Request, *, control: int, report: int, log: int, stdin: int) -> None:
+    def __init__(
+        self, request: Request, *, control: int, report: int, log: int, stdin: int, held: tuple[int, ...] = ()
+    ) -> None:
         self.request = request
         self.control: int | None = control
         self.report_fd = report
         self.log = log
         self.stdin = stdin
-        os.set_inheritable(log, False)  # the command gets copies of these two, and no others
-        os.set_inheritable(stdin, False)
+        for fd in (log, stdin, *held):
+            os.set_inheritable(fd, False)  # the command gets copies of the first two, and no others
         self.main = 0
         self.status: int | None = None  # of the main process, as wait(2) gives it
         self.rss_bytes = 0
@@ -275,11 +289,12 @@ class Keeper:
             self.stop(reason, signum, 0.0 if nth > 1 else self.request.grace_s)
 
     def dump(self, reason: str) -> None:
-        """Ask the main process for its stacks, and put TERM off until it had the time to write them."""
+        """Ask for stacks whoever handles the signal, and put TERM off until they had the time to write them."""
         self.reason, self.deadline = reason, None
-        if self.status is None:
-            send(self.main, self.request.dump_signal)
-        self.term_at = time.monotonic() + DUMP_S
+        asked = [pid for pid in self.tree() if catches(pid, self.request.dump_signal)]
+        for pid in asked:
+            send(pid, self.request.dump_signal)
+        self.term_at = time.monotonic() + (DUMP_S if asked else 0.0)
 
     def stop(self, reason: str, signum: int, grace_s: float) -> None:
         """Signal the whole tree and set the time of its KILL; the first reason and the earliest KILL count."""
@@ -381,7 +396,7 @@ def reset_signals() -> None:
 
 
 def main() -> None:
-    """Keep one command: arguments are the descriptors of its log and of its stdin."""
+    """Keep one command: arguments are the descriptors of its log, of its stdin, and those to hold open."""
     for signum in (SIGHUP, SIGINT, SIGTERM):
         _signal.signal(signum, _signal.SIG_IGN)  # the driver decides, and its death is seen on the pipe
     _signal.pthread_sigmask(_signal.SIG_SETMASK, [])
@@ -389,5 +404,6 @@ def main() -> None:
         request = Request.read(0)
     except EOFError:
         return
-    Keeper(request, control=0, report=1, log=int(sys.argv[1]), stdin=int(sys.argv[2])).run()
+    log, stdin, *held = map(int, sys.argv[1:])
+    Keeper(request, control=0, report=1, log=log, stdin=stdin, held=tuple(held)).run()
     os._exit(0)

@@ -28,13 +28,14 @@ def child_environment(
     folder: Path,
     pass_agent: bool = False,
     marker: str | None = None,
+    dump_signal: int = 0,
 ) -> dict[str, str]:
     """Return the environment in which the first pytest run of a child writes `journal`.
 
     `folder` must be fresh and outside the tree: the plugin's copy is written into it. It loads as well where
     plugins don't load by themselves (`PYTEST_DISABLE_PLUGIN_AUTOLOAD`), and takes itself out of the environment
     that tests see. Key variables are withheld, the agent's socket unless `pass_agent`. With `marker` the suite is
-    the tests that have it. Raises `OSError`.
+    the tests that have it. At `dump_signal` pytest writes its stacks to stderr. Raises `OSError`.
     """
     for name, source in ((INJECTED_MODULE, "plugin.py"), (COMPARE_MODULE, "compare.py")):
         (folder / f"{name}.py").write_bytes(Path(__file__).with_name(source).read_bytes())
@@ -44,6 +45,8 @@ def child_environment(
     env["GITLEDGER_PLUGIN"] = INJECTED_MODULE
     if marker is not None:
         env["GITLEDGER_MARKER"] = marker
+    if dump_signal:
+        env["GITLEDGER_DUMP_SIGNAL"] = str(int(dump_signal))
     env["GITLEDGER_RECORDING"] = "1"
     env["PYTHONPATH"] = _joined(os.pathsep, str(folder), env.get("PYTHONPATH", ""))
     env["PYTEST_PLUGINS"] = _joined(",", env.get("PYTEST_PLUGINS", ""), INJECTED_MODULE)

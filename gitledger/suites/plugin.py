@@ -10,6 +10,7 @@ The journal is JSON Lines in ASCII, each line one event, an array whose first it
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import sys
@@ -24,6 +25,8 @@ JOURNAL_VARIABLE = "GITLEDGER_JOURNAL"
 NONCE_VARIABLE = "GITLEDGER_NONCE"
 MARKER_VARIABLE = "GITLEDGER_MARKER"
 PLUGIN_VARIABLE = "GITLEDGER_PLUGIN"
+DUMP_VARIABLE = "GITLEDGER_DUMP_SIGNAL"
+"""The number of the signal at which pytest writes its stacks; left for runs below this one too."""
 RECORDING_VARIABLE = "GITLEDGER_RECORDING"
 """Stays in the environment of everything below `record`: whoever sees it doesn't hand over a second time."""
 JOURNAL_VERSION = 1
@@ -65,8 +68,22 @@ def _take(pluginmanager: Any) -> None:
         _claim = (pluginmanager, path, nonce, marker or None)
 
 
+def _offer_stacks() -> None:
+    """Let whoever supervises this process ask for the stacks of its threads before it ends a hang.
+
+    Called before output is captured: the stacks are for the log, and not for the report of a test.
+    """
+    number = os.environ.get(DUMP_VARIABLE, "")
+    if number.isdigit() and hasattr(faulthandler, "register"):
+        try:
+            faulthandler.register(int(number), file=os.dup(2), all_threads=True)
+        except (OSError, ValueError, RuntimeError):
+            return  # no stderr, or no such signal: the run ends without stacks
+
+
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     """Claim the journal for the run whose plugins load now, and offer `--ledger`."""
+    _offer_stacks()
     # Where record's own copy of this file is on its way, an installed (perhaps older) one leaves it the journal.
     if os.environ.get(PLUGIN_VARIABLE, __name__) == __name__:
         _take(pluginmanager)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import signal
 import tempfile
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -32,6 +33,8 @@ from gitledger.workflows.session import Session
 __all__ = ["Executed", "execute"]
 
 LOG_EXCERPT_BYTES = 64 << 10
+DUMP_SIGNAL = int(signal.SIGUSR1)
+"""At which pytest writes its stacks before a hang is ended; only processes that handle it get it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,13 +95,14 @@ def _in_folder(
             folder=plugin,
             pass_agent=request.pass_agent,
             marker=request.definition.marker,
+            dump_signal=DUMP_SIGNAL,
         )
         env = with_companion(env, folder=plugin, split=split, durations=durations)
         observer = folder / "observer"
         observer.mkdir()
         env, observed = with_observer(env, folder=observer, root=root)
     earlier = look_at_report(results, root)
-    log = folder / "log"
+    log = request.log or folder / "log"
     ended = run_child(
         argv,
         cwd=root,
@@ -106,7 +110,12 @@ def _in_folder(
         log=log,
         clock=session.now,
         timeout_s=request.timeout_s,
+        stall_s=request.stall_s,
+        progress=lambda: journal.stat().st_size if journal.exists() else 0,
+        dump_signal=DUMP_SIGNAL if results.kind == "pytest" else 0,
         echo=request.echo,
+        interrupts=request.interrupts,
+        held=request.held,
     )
     inputs: Inputs | None = None
     if results.kind == "pytest":

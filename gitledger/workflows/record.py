@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,28 +41,39 @@ class Recorded:
     error: StoreError | None = None
 
 
-def record(session: Session, request: RecordRequest, signer: Signer | None) -> Recorded:
+def record(
+    session: Session,
+    request: RecordRequest,
+    signer: Signer | None,
+    *,
+    before: Before | None = None,
+    turn: AbstractContextManager[object] | None = None,
+) -> Recorded:
     """Return what was recorded, once the receipt is stored, or the store has refused it.
+
+    `before` is the repository as the caller has just looked at it. `turn` is entered to sign and to store: one
+    signer and one ledger serve several runs at once.
 
     Raises `ManifestError`, `UsageError`, `ConfigError` and `MachineError` before anything has run; afterwards only
     the store can fail, and the result says so.
     """
     identity = notes_identity(session, request.notes)
-    before = look(session, request.definition)
+    before = look(session, request.definition) if before is None else before
     run = execute(session, request, before)
     receipt, bodies = compose(session, request, signer, before, run)
     payload = receipt.encode()
-    envelope = Envelope(payload=payload, signature=None) if signer is None else sign_payload(payload, signer)
     error = None
-    try:
-        session.ledger.append(
-            {before.head: [envelope.encode()]},
-            bodies,
-            identity=identity,
-            message=notes_message(request.notes, 1),
-        )
-    except StoreError as caught:
-        error = caught
+    with turn or nullcontext():
+        envelope = Envelope(payload=payload, signature=None) if signer is None else sign_payload(payload, signer)
+        try:
+            session.ledger.append(
+                {before.head: [envelope.encode()]},
+                bodies,
+                identity=identity,
+                message=notes_message(request.notes, 1),
+            )
+        except StoreError as caught:
+            error = caught
     return Recorded(
         receipt=receipt,
         record=envelope.id,

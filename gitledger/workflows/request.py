@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from gitledger.config.schema import NotesConfig, ResultsConfig
+from gitledger.machine.interrupts import Interrupts
 from gitledger.manifest.definition import Definition
 from gitledger.manifest.resolve import Manifest
 from gitledger.records.ids import CommitId, ShardKey
@@ -19,7 +21,9 @@ class RecordRequest:
     """What is to be recorded.
 
     `command` is what runs, None where nothing does: then `report`, which lies there already, is recorded.
-    `declared`: the shard is one of the configuration's. `user` is the person's own word for themselves.
+    `declared`: the shard is one of the configuration's. `user` is the person's own word for themselves. `stall_s`:
+    how long it may show no sign of progress. `log`: where its output is kept, None for nowhere. `interrupts` are
+    those of a driver of several runs; `held` its descriptors that stay open until nothing of the run is left.
     """
 
     repository: str
@@ -36,6 +40,10 @@ class RecordRequest:
     gpu_uuid: bool = True
     user: str = ""
     echo: Callable[[bytes], None] | None = None
+    stall_s: float | None = None
+    log: Path | None = None
+    interrupts: Interrupts | None = None
+    held: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
