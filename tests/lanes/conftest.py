@@ -1,0 +1,215 @@
+"""Reports to start from: one that passed on a GPU, one on the CPU, and one for each reason not to pass."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from gitledger.records.capability import CapabilityReport
+from gitledger.records.capability_match import observe
+from gitledger.records.capability_place import (
+    DeviceClaim,
+    LaneClaim,
+    OsClaim,
+    RuntimeClaim,
+    ToolClaim,
+    TorchClaim,
+)
+from gitledger.records.capability_recipes import BUILT_IN
+from gitledger.records.capability_status import Execution, ReasonCode, Result
+from gitledger.records.capability_work import (
+    FileClaim,
+    ForwardClaim,
+    LayersClaim,
+    ModelClaim,
+    QuantizationClaim,
+    ReasonClaim,
+    RecipeClaim,
+    ReferenceClaim,
+    TimingClaim,
+    model_digest,
+)
+from gitledger.records.ids import CommitId, Digest, TreeId
+from gitledger.records.receipt import RepoClaim
+
+STARTED = datetime(2026, 1, 31, 12, 0, 0, 250_000, tzinfo=UTC)
+GPU_MATCH = {"device.arch": "gfx1151", "torch.hip": "6.4", "os.name": "linux"}
+
+
+def sha256_of(word: str) -> Digest:
+    return Digest(hashlib.sha256(word.encode()).hexdigest())
+
+
+def object_of(word: str) -> str:
+    return hashlib.sha1(word.encode()).hexdigest()
+
+
+def passed_report(**changes: Any) -> CapabilityReport:
+    """Return a pass on a ROCm lane: layers 0 to 15 of m7b in bfloat16, every optional field set."""
+    device = DeviceClaim(
+        kind="hip",
+        name="AMD Radeon 8060S",
+        arch="gfx1151",
+        index=0,
+        count=1,
+        total_memory_bytes=68_719_476_736,
+        requested="gpu",
+        used="cuda:0",
+    )
+    torch = TorchClaim(version="2.9.1+rocm6.4", git="5811a8d", cuda=None, hip="6.4.43482-0f2d60242")
+    os = OsClaim(name="linux", version="ubuntu 24.04", kernel="6.14.0-27-generic", machine="x86_64")
+    runtime = RuntimeClaim(python="3.12.4", libc="glibc 2.39")
+    files = (
+        FileClaim(name="config.json", sha256=sha256_of("config"), size=612),
+        FileClaim(name="model.safetensors", sha256=sha256_of("weights"), size=90_868_376),
+    )
+    report: dict[str, Any] = {
+        "execution": Execution.COMPLETE,
+        "result": Result.PASS,
+        "reason": None,
+        "lane": LaneClaim(
+            id="gfx1151",
+            declared=GPU_MATCH,
+            observed=observe(GPU_MATCH, (device, torch, "6.12.12", os, runtime)),
+        ),
+        "device": device,
+        "torch": torch,
+        "driver": "6.12.12",
+        "os": os,
+        "runtime": runtime,
+        "overrides": {"HSA_OVERRIDE_GFX_VERSION": "11.5.1"},
+        "recipe": RecipeClaim(
+            id="torch-eager",
+            version="1",
+            digest=BUILT_IN.get("torch-eager", {}).get("1", sha256_of("torch-eager")),
+        ),
+        "model": ModelClaim(requested="m7b", resolved="m7b", files=files, digest=model_digest(files)),
+        "layers": LayersClaim(start=0, end=15, total=32),
+        "quantization": QuantizationClaim(requested="bfloat16", resolved="bfloat16", compute_dtype="bfloat16"),
+        "timing": TimingClaim(
+            started_at=STARTED,
+            finished_at=STARTED + timedelta(seconds=4),
+            duration_ms=71.625,
+            stages={"import": 1200.5, "load": 900.25, "reference": 800.0, "forward": 71.625},
+        ),
+        "forward": ForwardClaim(
+            executed=True,
+            output_shape=(1, 16, 384),
+            output_dtype="bfloat16",
+            output_device="cuda:0",
+            finite=True,
+            output_digest=sha256_of("output"),
+            reference=ReferenceClaim(
+                seed=20_260_131,
+                inputs_digest=sha256_of("inputs"),
+                output_digest=sha256_of("reference"),
+                error=0.0042,
+                tolerance=0.05,
+            ),
+        ),
+        "repo": RepoClaim(
+            commit=CommitId(object_of("head")),
+            tree=TreeId(object_of("tree")),
+            branch="main",
+            remote="https://git.example.org/team/mesh.git",
+            dirty=False,
+        ),
+        "tool": ToolClaim(name="git-ledger", version="0.1.0"),
+        "log_excerpt": "loading 16 layers\n",
+    }
+    return CapabilityReport(**(report | changes))
+
+
+def cpu_report(**changes: Any) -> CapabilityReport:
+    """Return a pass on a CPU lane: the whole of minilm in float32."""
+    base = passed_report()
+    device = DeviceClaim(
+        kind="cpu",
+        name="AMD EPYC 9R14",
+        arch="x86_64",
+        index=None,
+        count=1,
+        total_memory_bytes=25_769_803_776,
+        requested="cpu",
+        used="cpu",
+    )
+    torch = TorchClaim(version="2.13.0+cpu", git="7bcf7da", cuda=None, hip=None)
+    match = {"device.kind": "cpu"}
+    given: dict[str, Any] = {
+        "lane": LaneClaim(id="cpu", declared=match, observed={"device.kind": "cpu"}),
+        "device": device,
+        "torch": torch,
+        "driver": None,
+        "overrides": {},
+        "model": replace(base.model, requested="minilm", resolved="minilm"),
+        "layers": LayersClaim(start=0, end=5, total=6),
+        "quantization": QuantizationClaim(requested="auto", resolved="float32", compute_dtype="float32"),
+        "forward": replace(base.forward, output_device="cpu", output_dtype="float32"),
+    }
+    return replace(base, **(given | changes))
+
+
+def reasoned_report(code: ReasonCode, base: CapabilityReport | None = None, **changes: Any) -> CapabilityReport:
+    """Return a report that did not pass, for that reason, with what such a run can still tell."""
+    start = base or passed_report()
+    execution, result = code.pair
+    given: dict[str, Any] = {
+        "execution": execution,
+        "result": result,
+        "reason": ReasonClaim(code=code, message=f"it was {code}", stage="load"),
+        "forward": ForwardClaim.none(),
+        "timing": replace(start.timing, duration_ms=None),
+    }
+    if code is ReasonCode.MODEL_NOT_CONFIGURED:
+        given["model"] = ModelClaim(requested=None, resolved=None, files=(), digest=None)
+    if code is ReasonCode.LAYERS_OUT_OF_RANGE:
+        given["layers"] = LayersClaim(start=0, end=32, total=32)
+    return replace(start, **(given | changes))
+
+
+@pytest.fixture
+def passed() -> CapabilityReport:
+    """A pass on a ROCm lane."""
+    return passed_report()
+
+
+@pytest.fixture
+def on_cpu() -> CapabilityReport:
+    """A pass on a CPU lane."""
+    return cpu_report()
+
+
+@pytest.fixture(scope="session")
+def reasoned() -> Callable[..., CapabilityReport]:
+    """Return a maker of reports that did not pass, by reason."""
+    return reasoned_report
+
+
+@pytest.fixture(scope="session")
+def make_cpu() -> Callable[..., CapabilityReport]:
+    """Return a maker of passes on a CPU lane."""
+    return cpu_report
+
+
+@pytest.fixture(scope="session")
+def make_passed() -> Callable[..., CapabilityReport]:
+    """Return a maker of passes on a ROCm lane."""
+    return passed_report
+
+
+@pytest.fixture(scope="session")
+def redigested() -> Callable[[Any], str]:
+    """Return a maker of JSON whose content digest is right, whatever it says: a liar can do sums."""
+
+    def make(document: Any) -> str:
+        content = {key: value for key, value in document.items() if key != "content_digest"}
+        text = json.dumps(content, separators=(",", ":"), sort_keys=True)
+        return json.dumps({**content, "content_digest": hashlib.sha256(text.encode()).hexdigest()})
+
+    return make
