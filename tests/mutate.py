@@ -16,12 +16,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import venv
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 COPIED = ("gitledger", "tests", "hooks", "pyproject.toml", "README.md")
+SCRIPTS = ("coverage", "git-ledger", "pytest")
 TIMEOUT_S = 300
 PASSED, FAILED = 0, 1
 """pytest's exit statuses (pytest.ExitCode): all passed, some failed. Anything else says nothing about a mutant."""
@@ -47,12 +50,31 @@ def copy_tree(target: Path) -> None:
             shutil.copy2(source, target / name)
 
 
+def make_python(folder: Path) -> Path:
+    """Return an interpreter whose package, and whose `git-ledger`, is that of `folder`.
+
+    Tests empty the environment of the commands that they start, so a variable would not reach the installed one.
+    """
+    home = folder / "venv"
+    venv.create(home, symlinks=True)
+    (site,) = home.glob("lib/python*/site-packages")
+    installed = [path for path in sys.path if path.endswith("site-packages")]
+    (site / "mutate.pth").write_text("".join(f"{path}\n" for path in [str(folder), *installed]))
+    for point in entry_points(group="console_scripts"):
+        if point.name in SCRIPTS:
+            script = home / "bin" / point.name
+            call = f"import sys\nfrom {point.module} import {point.attr}\nsys.exit({point.attr}())\n"
+            script.write_text(f"#!{home / 'bin' / 'python'}\n{call}")
+            script.chmod(0o755)
+    return home / "bin" / "python"
+
+
 def run_tests(folder: Path, tests: Sequence[str]) -> int:
     """Return pytest's exit status over `tests`, with the package of `folder`."""
     command = [
         "env",
         f"PYTHONPATH={folder}",
-        sys.executable,
+        str(folder / "venv" / "bin" / "python"),
         "-m",
         "pytest",
         "-q",
@@ -115,6 +137,7 @@ def try_all(mutations: Iterable[Mutation]) -> int:
     with tempfile.TemporaryDirectory(prefix="mutate-") as name:
         folder = Path(name)
         copy_tree(folder)
+        make_python(folder)
         found = list(mutations)
         every = sorted({test for mutation in found for test in mutation.tests})
         if not found or run_tests(folder, every) != PASSED:
