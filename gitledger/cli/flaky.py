@@ -26,7 +26,7 @@ def command(output: Output, policy_from: str | None, exit_code: bool, as_json: b
     """
     from gitledger.report.text import escaped, table
     from gitledger.workflows.flaky import flaky_tests
-    from gitledger.workflows.record import head_of
+    from gitledger.workflows.target import head_of
 
     session = enter(output)
     found = flaky_tests(session, head_of(session), policy_from=policy_from)

@@ -43,7 +43,7 @@ def command(
     from gitledger.report.coverage import coverage_lines
     from gitledger.report.text import merge_text
     from gitledger.workflows.merge import merge
-    from gitledger.workflows.record import target_of
+    from gitledger.workflows.target import target_of
 
     session = enter(output, offline=offline)
     signer = None if unsigned else signer_of(output, session, key)

@@ -71,7 +71,8 @@ def command(
     from gitledger.config.quantities import parse_duration
     from gitledger.errors import UsageError
     from gitledger.workflows.asked import Asked, request_of
-    from gitledger.workflows.record import head_of, record
+    from gitledger.workflows.record import record
+    from gitledger.workflows.target import head_of
     from gitledger.workflows.trusted import read_config
 
     session = enter(output)

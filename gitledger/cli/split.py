@@ -68,8 +68,8 @@ def _write(output: Output, *, as_json: bool) -> int:
 
 def _advise(output: Output, *, as_json: bool) -> int:
     from gitledger.report.split import advice_text
-    from gitledger.workflows.record import head_of
     from gitledger.workflows.split import advise_splits
+    from gitledger.workflows.target import head_of
     from gitledger.workflows.trusted import read_config
 
     session = enter(output)

@@ -16,7 +16,7 @@ def command(output: Output, as_json: bool) -> int:
     from gitledger.report.text import plan_text, status_text
     from gitledger.workflows.judge import plan
     from gitledger.workflows.publish import unpublished
-    from gitledger.workflows.record import head_of
+    from gitledger.workflows.target import head_of
 
     session = enter(output)
     head = head_of(session)

@@ -41,7 +41,7 @@ def command(
     from gitledger.report.coverage import coverage_lines
     from gitledger.report.text import verdict_text
     from gitledger.workflows.judge import policy_of, verify
-    from gitledger.workflows.record import target_of
+    from gitledger.workflows.target import target_of
 
     session = enter(output, offline=offline)
     found = verify(

@@ -23,8 +23,8 @@ from gitledger.trust.verified import open_record
 from gitledger.verdict.acceptance import Signatories, signatories
 from gitledger.verdict.evidence import Evidence, sort_records
 from gitledger.workflows.notes_author import notes_identity, notes_message
-from gitledger.workflows.record import head_of
 from gitledger.workflows.session import Session
+from gitledger.workflows.target import head_of
 from gitledger.workflows.trusted import load_trusted
 
 __all__ = ["Received", "Refused", "receive"]

@@ -12,7 +12,7 @@ from gitledger.machine.child import shell_status
 from gitledger.manifest.definition import Definition
 from gitledger.manifest.resolve import Manifest, resolve
 from gitledger.records.envelope import Envelope
-from gitledger.records.ids import CommitId, RecordId
+from gitledger.records.ids import RecordId
 from gitledger.records.receipt import ShardReceipt
 from gitledger.store.extras import ExtraFiles
 from gitledger.store.facts import CommitFacts
@@ -25,8 +25,9 @@ from gitledger.workflows.execute import Executed, execute
 from gitledger.workflows.notes_author import notes_identity, notes_message
 from gitledger.workflows.request import Before, RecordRequest
 from gitledger.workflows.session import Session
+from gitledger.workflows.target import head_of
 
-__all__ = ["Recorded", "head_of", "look", "record", "target_of"]
+__all__ = ["Recorded", "look", "record"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +40,8 @@ class Recorded:
     exit_status: int
     result: SuiteResult
     error: StoreError | None = None
+    log_text: str = ""
+    """The excerpt of its output that the receipt keeps."""
 
 
 def record(
@@ -81,22 +84,8 @@ def record(
         exit_status=_exit_status(request, run, receipt, stored=error is None),
         result=run.result,
         error=error,
+        log_text=run.log_text,
     )
-
-
-def target_of(session: Session, revision: str) -> CommitId:
-    """Return the commit that a person means; raises `UsageError`, `no-commit` for HEAD before the first one."""
-    if revision == "HEAD" and session.repo.head() is None:
-        return head_of(session)
-    return session.repo.resolve(revision)
-
-
-def head_of(session: Session) -> CommitId:
-    """Return the commit that is checked out; raises `UsageError` `no-commit` before the first one."""
-    head = session.repo.head()
-    if head is None:
-        raise UsageError("no-commit", "this repository has no commits, and a receipt speaks of one", "git commit")
-    return head
 
 
 def look(session: Session, definition: Definition) -> Before:

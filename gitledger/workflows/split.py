@@ -18,8 +18,8 @@ from gitledger.suites.cut import Durations, FileCost, TooManyPartsError, cut_fil
 from gitledger.verdict.finding import Finding, blocking, note
 from gitledger.workflows.durations import Run, durations_of, encode_durations, runs_of
 from gitledger.workflows.gather import gather
-from gitledger.workflows.record import head_of
 from gitledger.workflows.session import Session
+from gitledger.workflows.target import head_of
 from gitledger.workflows.trusted import read_config
 
 __all__ = ["Checked", "Part", "advise_splits", "check_splits", "write_durations"]

@@ -38,7 +38,8 @@ from gitledger.workflows.asked import Asked, request_of
 from gitledger.workflows.fsck import fsck
 from gitledger.workflows.merge import merge
 from gitledger.workflows.publish import sync_with
-from gitledger.workflows.record import head_of, record
+from gitledger.workflows.record import record
+from gitledger.workflows.target import head_of
 from gitledger.workflows.revoke import revoke
 from gitledger.workflows.session import open_session
 from gitledger.workflows.trusted import read_config
