@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from gitledger.errors import DecodeError
+from gitledger.records.capability import CapabilityReport
+from gitledger.records.capability_record import CapabilityRecord
 from gitledger.records.decode import Reader, fail, load_json
 from gitledger.records.envelope import decode_line
 from gitledger.records.ids import CommitId, KeyFingerprint, RecordId, TreeId
@@ -25,7 +27,16 @@ from gitledger.records.statement import CAPABILITY, IMPORTED, MERGED_RECEIPT, RE
 from gitledger.trust.keys import PublicKey
 from gitledger.trust.verified import Rejected, Unsigned, Verified
 
-__all__ = ["Evidence", "Held", "HeldMerged", "HeldRevocation", "Opened", "Undecodable", "sort_records"]
+__all__ = [
+    "Evidence",
+    "Held",
+    "HeldMerged",
+    "HeldReport",
+    "HeldRevocation",
+    "Opened",
+    "Undecodable",
+    "sort_records",
+]
 
 Opened = Verified | Unsigned
 
@@ -98,6 +109,16 @@ class HeldRevocation(_About):
 
 
 @dataclass(frozen=True, slots=True)
+class HeldReport(_About):
+    """One capability report, with the signature that it came under."""
+
+    opened: Opened
+    report: CapabilityReport
+    id: RecordId
+    key: KeyFingerprint | None
+
+
+@dataclass(frozen=True, slots=True)
 class Undecodable:
     """A record whose signature is good and whose payload can't be read: what a trusted key signed so blocks.
 
@@ -118,6 +139,7 @@ class Evidence:
     shards: tuple[Held, ...] = ()
     merged: tuple[HeldMerged, ...] = ()
     revocations: tuple[HeldRevocation, ...] = ()
+    reports: tuple[HeldReport, ...] = ()
     undecodable: tuple[Undecodable, ...] = ()
     rejected: tuple[Rejected, ...] = ()
     foreign: tuple[RecordId, ...] = ()
@@ -132,6 +154,7 @@ class Evidence:
         strays = [item.id for item in self.shards if item.subject != subject]
         strays += [item.id for item in self.merged if item.subject != subject]
         strays += [item.id for item in self.revocations if item.subject != subject]
+        strays += [item.id for item in self.reports if item.subject != subject]
         strays += [item.id for item in self.undecodable if item.commit not in (None, commit)]
         if not strays:
             return self
@@ -140,6 +163,7 @@ class Evidence:
             shards=tuple(item for item in self.shards if item.subject == subject),
             merged=tuple(item for item in self.merged if item.subject == subject),
             revocations=tuple(item for item in self.revocations if item.subject == subject),
+            reports=tuple(item for item in self.reports if item.subject == subject),
             undecodable=tuple(item for item in self.undecodable if item.commit in (None, commit)),
             misplaced=(*self.misplaced, *strays),
         )
@@ -150,6 +174,7 @@ class _Piles:
     shards: list[Held] = field(default_factory=list)
     merged: list[HeldMerged] = field(default_factory=list)
     revocations: list[HeldRevocation] = field(default_factory=list)
+    reports: list[HeldReport] = field(default_factory=list)
     undecodable: list[Undecodable] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
     foreign: list[RecordId] = field(default_factory=list)
@@ -159,6 +184,7 @@ class _Piles:
             shards=tuple(self.shards),
             merged=tuple(self.merged),
             revocations=tuple(self.revocations),
+            reports=tuple(self.reports),
             undecodable=tuple(self.undecodable),
             rejected=tuple(self.rejected),
             foreign=tuple(self.foreign),
@@ -195,8 +221,8 @@ def _place(item: Opened, piles: _Piles, repository: str) -> None:
     record = item.envelope.id
     key = item.key.fingerprint if isinstance(item, Verified) else None
     kind = item.statement.predicate_type
-    if kind in (CAPABILITY, IMPORTED):
-        return  # judged by the lanes' release check, or history of another tool: neither is evidence here
+    if kind == IMPORTED:
+        return  # history of another tool is no evidence
     if _text(item.statement.predicate, "repository") not in (None, repository):
         piles.foreign.append(record)
         return
@@ -207,6 +233,8 @@ def _place(item: Opened, piles: _Piles, repository: str) -> None:
             piles.merged.append(HeldMerged(item, MergedReceipt.decode(item.statement), record, key))
         elif kind == REVOCATION:
             piles.revocations.append(HeldRevocation(item, Revocation.decode(item.statement), record, key))
+        elif kind == CAPABILITY:
+            piles.reports.append(HeldReport(item, CapabilityRecord.decode(item.statement).report, record, key))
         else:
             fail("$.predicateType", f"{kind} is not known here")
     except DecodeError as error:

@@ -50,4 +50,6 @@ def _owners(pile: Evidence) -> _Owners:
         owners.setdefault(shard.id, set()).add(shard.key)
     for merged in pile.merged:
         owners.setdefault(merged.id, set()).add(merged.key)
+    for report in pile.reports:
+        owners.setdefault(report.id, set()).add(report.key)
     return owners

@@ -34,6 +34,7 @@ PASSED_ON = {
     ("store/union.py", "code"),  # out of the tuple above it, collected as such
     ("verdict/faults.py", "choice.reason"),  # of the closed list of section 6: Choice refuses any other
     ("verdict/verify.py", "choice.reason"),
+    ("verdict/release.py", "code"),  # a key of its _HINTS
     ("trust/certificates.py", "error.code"),  # a DecodeError's own
     ("cli/app.py", "error.code"),
 }
@@ -158,6 +159,10 @@ def _collect_call(call: ast.Call, path: str, takers: dict, named: dict, found: F
 def _collect_lists(tree: ast.Module, path: str, found: Found) -> None:
     """Collect closed lists of codes; of a map, its keys."""
     for node in tree.body:
+        if isinstance(node, ast.ClassDef) and node.name == "ReasonCode":
+            for item in node.body:
+                for code in _constants(getattr(item, "value", None)) or []:
+                    found.add(code, f"{path}:{item.lineno}")
         targets = node.targets if isinstance(node, ast.Assign) else []
         if any(isinstance(target, ast.Name) and target.id in CLOSED_LISTS for target in targets):
             for item in ast.walk(node.value):

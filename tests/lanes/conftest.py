@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 import pytest
 
+from gitledger.config.schema import LaneConfig, LaneRun, PolicyConfig
 from gitledger.records.capability import CapabilityReport
 from gitledger.records.capability_match import observe
 from gitledger.records.capability_place import (
@@ -22,6 +24,7 @@ from gitledger.records.capability_place import (
     TorchClaim,
 )
 from gitledger.records.capability_recipes import BUILT_IN
+from gitledger.records.capability_record import CapabilityRecord
 from gitledger.records.capability_status import Execution, ReasonCode, Result
 from gitledger.records.capability_work import (
     FileClaim,
@@ -35,8 +38,19 @@ from gitledger.records.capability_work import (
     TimingClaim,
     model_digest,
 )
-from gitledger.records.ids import CommitId, Digest, TreeId
+from gitledger.records.envelope import Envelope
+from gitledger.records.ids import CommitId, Digest, RecordId, TreeId
 from gitledger.records.receipt import RepoClaim
+from gitledger.records.revocation import Revocation
+from gitledger.records.statement import CAPABILITY, Subject, encode_statement
+from gitledger.trust.private_keys import load_private_key
+from gitledger.trust.sign import claim_of, sign_payload
+from gitledger.trust.signer import FileSigner
+from gitledger.trust.signers import Signers
+from gitledger.trust.verified import open_record
+from gitledger.verdict.acceptance import signatories
+from gitledger.verdict.evidence import Evidence, sort_records
+from gitledger.verdict.release import LaneSituation, Release, judge_lanes
 
 STARTED = datetime(2026, 1, 31, 12, 0, 0, 250_000, tzinfo=UTC)
 GPU_MATCH = {"device.arch": "gfx1151", "torch.hip": "6.4", "os.name": "linux"}
@@ -213,3 +227,121 @@ def redigested() -> Callable[[Any], str]:
         return json.dumps({**content, "content_digest": hashlib.sha256(text.encode()).hexdigest()})
 
     return make
+
+
+# A world to be judged: real keys and signatures, invented commits. No git, no file, no clock.
+
+NOW = STARTED + timedelta(hours=2)
+REPOSITORY = "demo"
+
+
+@lru_cache(maxsize=8)
+def key_of(name: str) -> FileSigner:
+    """Return the one key of a name, the same in every run."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    private = Ed25519PrivateKey.from_private_bytes(hashlib.sha256(name.encode()).digest())
+    text = private.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
+    return FileSigner(load_private_key(text, where=name))
+
+
+@dataclass
+class LaneWorld:
+    """Lanes, keys, and what stands on the judged commit (`head`) and on an older one (`old`)."""
+
+    lanes: dict[str, LaneConfig] = field(
+        default_factory=lambda: {
+            "gfx1151": LaneConfig(
+                name="gfx1151",
+                match=GPU_MATCH,
+                signers=("lab-runner",),
+                runs=(LaneRun(model="m7b", layers=(0, 15), quantization="bfloat16"),),
+            )
+        }
+    )
+    allowed: tuple[str, ...] = ("alice", "lab-runner")
+    policy: dict[str, Any] = field(default_factory=lambda: {"allowed_signers": ("alice",)})
+    now: datetime = NOW
+    lines: dict[str, list[bytes]] = field(default_factory=lambda: {"head": [], "old": []})
+
+    def subject(self, on: str) -> Subject:
+        return Subject(commit=CommitId(object_of(on)), tree=TreeId(object_of("tree" if on == "head" else on)))
+
+    def put(
+        self, report: CapabilityReport, *, key: str | None = "lab-runner", on: str = "head", at: str = ""
+    ) -> RecordId:
+        """Sign a report and let it stand on its commit, or, where `at` says so, on another; return its id."""
+        subject = self.subject(on)
+        report = replace(report, repo=replace(report.repo, commit=subject.commit, tree=subject.tree))
+        signer = claim_of(key_of(key), user=key) if key else None
+        payload = CapabilityRecord(repository=REPOSITORY, report=report, signer=signer).encode()
+        return self._add(payload, key, at or on)
+
+    def put_predicate(self, predicate: dict[str, Any], *, key: str = "lab-runner", on: str = "head") -> RecordId:
+        """Sign whatever a liar wants to be believed."""
+        signer = claim_of(key_of(key), user=key).encode()
+        full = {"record_version": 1, "repository": REPOSITORY, "signer": signer} | predicate
+        payload = encode_statement(subject=self.subject(on), predicate_type=CAPABILITY, predicate=full)
+        return self._add(payload, key, on)
+
+    def revoke(self, record: RecordId, *, key: str = "lab-runner") -> RecordId:
+        revocation = Revocation(
+            repository=REPOSITORY,
+            record=record,
+            reason="it was wrong",
+            revoked_at=NOW,
+            subject=self.subject("head"),
+            signer=claim_of(key_of(key), user=key),
+        )
+        return self._add(revocation.encode(), key, "head")
+
+    def _add(self, payload: bytes, key: str | None, on: str) -> RecordId:
+        envelope = sign_payload(payload, key_of(key)) if key else Envelope(payload=payload, signature=None)
+        self.lines[on].append(envelope.encode())
+        return envelope.id
+
+    def evidence(self, on: str) -> Evidence:
+        subject = self.subject(on)
+        opened = [open_record(line, commit=subject.commit) for line in self.lines[on]]
+        return sort_records(opened, repository=REPOSITORY).placed(subject.commit, subject.tree)
+
+    def judge(self) -> Release:
+        allowed = "\n".join(f"{name} {key_of(name).key.line}" for name in self.allowed)
+        signers, policy = Signers.parse(allowed.encode()), PolicyConfig(**self.policy)
+        piles = [self.evidence("head"), self.evidence("old")]
+        keys = {
+            name: signatories(
+                policy if lane.signers is None else replace(policy, allowed_signers=lane.signers),
+                signers,
+                self.now,
+                piles,
+            )
+            for name, lane in self.lanes.items()
+        }
+        return judge_lanes(
+            LaneSituation(
+                commit=self.subject("head").commit,
+                committed_at=STARTED - timedelta(minutes=1),
+                now=self.now,
+                lanes=self.lanes,
+                policy=policy,
+                signatories=keys,
+                here=piles[0],
+                elsewhere=piles[1:],
+            )
+        )
+
+    def cell(self) -> tuple[str, str]:
+        """Return status and detail of the first cell."""
+        first = self.judge().cells[0]
+        return first.status.value, first.detail
+
+    def ignored(self) -> dict[str | None, str]:
+        return {item.record: item.reason for item in self.judge().ignored}
+
+
+@pytest.fixture
+def world() -> LaneWorld:
+    """One required lane with one run and one recipe, and no report yet."""
+    return LaneWorld()
