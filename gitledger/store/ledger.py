@@ -10,9 +10,11 @@ import random
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from gitledger.errors import StoreError
 from gitledger.records.ids import BlobId, CommitId, TreeId
+from gitledger.store.claims import subjects_in
 from gitledger.store.encoding import object_missing
 from gitledger.store.history import distances
 from gitledger.store.notes_tree import Blobs, NotesTrees
@@ -150,15 +152,35 @@ class Ledger:
         for move in [move.prepared() for move in moves]:
             self._make(move)
 
-    def unite_into_local(self, tips: Tips, *, identity: Identity, message: str) -> None:
+    def unite_into_local(self, tips: Tips, *, identity: Identity, message: str) -> Tips:
         """Fold commits that hold parts of a ledger into the local refs, all bodies before any line.
 
         Afterwards the tips of notes refs are ancestors of the local ones, so that a push is a fast-forward; an
         inbox commit gives its content only. A ref that holds nothing new moves forward without a commit of ours.
+        Returns the tips that were left where they are, since their trees repeat themselves without end; reads
+        take what there is in them all the same.
         """
-        inbox = roots_of(self._objects, Tips(inbox=tips.inbox))
-        self._fold(BODIES_REF, tips.bodies, inbox.bodies, self._union.bodies, identity, message)
-        self._fold(RECORDS_REF, tips.records, inbox.records, self._union.records, identity, message)
+        inbox = self._sound(tips.inbox)
+        trees = roots_of(self._objects, Tips(inbox=inbox))
+        bodies, all_bodies = self._fold(
+            BODIES_REF, tips.bodies, trees.bodies, self._union.bodies, identity, message
+        )
+        added = trees.records if all_bodies else ()
+        records, all_records = self._fold(RECORDS_REF, tips.records, added, self._union.records, identity, message)
+        folded = inbox if all_bodies and all_records else frozenset()
+        return Tips(records=records, bodies=bodies, inbox=tips.inbox - folded)
+
+    def _sound(self, inbox: frozenset[CommitId]) -> frozenset[CommitId]:
+        """Return the inbox commits that add to the local refs what a ledger can hold."""
+        own = roots_of(self._objects, Tips() if not inbox else local_tips(self._objects))
+
+        def is_sound(tips: frozenset[CommitId]) -> bool:
+            new = roots_of(self._objects, Tips(inbox=tips))
+            return not (
+                self._trees.repeats(new.bodies, own.bodies) or self._trees.repeats(new.records, own.records)
+            )
+
+        return inbox if is_sound(inbox) else frozenset(tip for tip in inbox if is_sound(frozenset({tip})))
 
     def _fold(
         self,
@@ -168,18 +190,37 @@ class Ledger:
         join: Join,
         identity: Identity,
         message: str,
-    ) -> None:
+    ) -> tuple[frozenset[CommitId], bool]:
+        """Fold them into one ref; return the tips that could not be, and whether the loose trees could."""
+        left: set[CommitId] = set()
         for tip in sorted(tips):
-            self._make(self._adopt(ref, tip, join, identity, message))
-        if trees:
-            self._make(self._advance(ref, lambda roots: join({*roots, *trees}), identity, message))
+            if not self._is_folded(self._adopt(ref, tip, join, identity, message)):
+                left.add(tip)
+        beside = self._advance(ref, lambda roots: join({*roots, *trees}), identity, message) if trees else None
+        return frozenset(left), beside is None or self._is_folded(beside)
+
+    def _is_folded(self, move: _Move) -> bool:
+        """Make a move; False where what would be joined repeats itself without end."""
+        try:
+            self._make(move)
+        except StoreError as error:
+            if error.code != "notes-tree-repeats":
+                raise
+            return False
+        return True
+
+    def repeating(self, tips: Tips) -> bool:
+        """Tell whether the trees of some tips repeat themselves without end, as nobody's ledger does."""
+        roots = roots_of(self._objects, tips)
+        return self._trees.repeats(roots.records) or self._trees.repeats(roots.bodies)
 
     def local_only(self, remote: str) -> Mapping[CommitId, tuple[bytes, ...]]:
         """Return the lines of this clone's own refs that the tracking refs of `remote` lack, by commit."""
         own = roots_of(self._objects, local_tips(self._objects)).records
         theirs = roots_of(self._objects, tracking_tips(self._objects, remote)).records
         unpublished: dict[CommitId, tuple[bytes, ...]] = {}
-        for oid, blobs in self._trees.beyond(own, theirs).items():
+        claims = partial(subjects_in, self._objects)
+        for oid, blobs in self._trees.beyond(own, theirs, claims).items():
             known = frozenset(blob for root in theirs for blob in self._trees.find(root, oid))
             lines = () if blobs <= known else self._lines_beyond(blobs, known)
             if lines:

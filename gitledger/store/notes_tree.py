@@ -9,6 +9,11 @@ only folders that change are rewritten.
 A join is a join in the sense of a semilattice, on tree ids and not only on content: equal folders stay as they
 are, and folders that differ become the canonical folder of everything in them. So it commutes, associates, and
 joining again changes nothing (DESIGN section 2, law 1).
+
+A folder holds the rests of ids, so that none stands in two places of an honest ledger. But a few kilobytes of
+folders that name each other 256 times spell more notes than anybody could list, and whoever may push can push them
+(law 7). So a walk follows repetitions up to a bound. Beyond it, a folder that was seen before is not followed to
+each of its places: its notes are asked of which ids they say that they are, and those are looked up. Joins refuse.
 """
 
 from __future__ import annotations
@@ -20,38 +25,25 @@ from dataclasses import dataclass, field
 
 from gitledger.errors import StoreError
 from gitledger.records.ids import BlobId, TreeId
-from gitledger.records.tree import MODE_EXECUTABLE, MODE_FILE, MODE_FOLDER, TreeEntry
-from gitledger.store.encoding import ID_BYTES, object_missing, split_tree
+from gitledger.records.tree import MODE_FILE, MODE_FOLDER, TreeEntry
+from gitledger.store.encoding import ID_BYTES, object_missing
 from gitledger.store.fan import Fan
+from gitledger.store.levels import MAX_REPEATED_IN_JOIN, Level, Seen, sort_out
 from gitledger.store.objects import GitObjects
 
-__all__ = ["Blobs", "NotesTrees", "Settle"]
+__all__ = ["Blobs", "Claims", "NotesTrees", "Settle"]
 
 Blobs = frozenset[BlobId]
 Settle = Callable[[str, Blobs], BlobId | None]
 """Given an object id and all blobs found at its paths: the blob to keep, or None to keep no note for it."""
 
 _LEVELS = 2
-_HEX = re.compile(rb"\A[0-9a-fA-F]+\Z")
-_NOTE_MODES = frozenset({b"%o" % mode for mode in (MODE_FILE, MODE_EXECUTABLE, 0o100664, 0o100600)})
-_FOLDER_MODE = b"%o" % MODE_FOLDER
 _LEAF = {
     2 * size: re.compile(rb"100644 ([0-9a-f]{%d})\0.{%d}" % (2 * size - 2 * _LEVELS, size), re.DOTALL)
     for size in ID_BYTES.values()
 }
-MAX_REPEATED = 1_000_000
-"""How many entries of folders that stand in more than one place are read in one walk. Honest ledgers have none (a
-folder holds the rests of ids, which no two places share); folder after folder that names another 256 times is a
-tree of a few kilobytes which it would take for ever to walk."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Level:
-    """One folder of a notes tree, sorted out: rest of id -> blobs, next two digits -> folders, and the others."""
-
-    notes: Mapping[str, tuple[BlobId, ...]]
-    folders: Mapping[str, tuple[TreeId, ...]]
-    foreign: tuple[TreeEntry, ...]
+Claims = Callable[[BlobId], Iterable[str]]
+"""Given a blob, the object ids that it says it is a note of: what counts at any other is nothing anyway."""
 
 
 @dataclass(slots=True)
@@ -62,7 +54,7 @@ class _Pile:
     folders: dict[str, set[TreeId]] = field(default_factory=lambda: defaultdict(set))
     foreign: dict[str, set[tuple[int, str]]] = field(default_factory=lambda: defaultdict(set))
 
-    def add(self, level: _Level) -> None:
+    def add(self, level: Level) -> None:
         for rest, blobs in level.notes.items():
             self.notes[rest].update(blobs)
         for digits, trees in level.folders.items():
@@ -72,31 +64,11 @@ class _Pile:
 
 
 @dataclass(slots=True)
-class _Seen:
-    """The folders that a walk has been in, and what of them it has been in again."""
+class _Joined:
+    """Where a join has been: in the folders of the levels that we write, and in what lies deeper."""
 
-    trees: set[TreeId] = field(default_factory=set)
-    repeated: int = 0
-
-    def count(self, tree: TreeId, entries: int) -> None:
-        if tree not in self.trees:
-            self.trees.add(tree)
-            return
-        self.repeated += 1 + entries
-        if self.repeated > MAX_REPEATED:
-            raise StoreError(
-                "notes-tree-repeats",
-                f"notes tree {tree} stands in its own ledger again and again: no notes tree is like that",
-                "git ledger fsck names the ref that holds it",
-            )
-
-
-@dataclass(slots=True)
-class _Visits:
-    """Where one operation has been: comparing two trees, and walking through one."""
-
-    marked: _Seen = field(default_factory=_Seen)
-    walked: _Seen = field(default_factory=_Seen)
+    here: Seen = field(default_factory=lambda: Seen(MAX_REPEATED_IN_JOIN))
+    below: Seen = field(default_factory=lambda: Seen(MAX_REPEATED_IN_JOIN))
 
 
 class NotesTrees:
@@ -110,7 +82,7 @@ class NotesTrees:
     def __init__(self, objects: GitObjects) -> None:
         self._objects = objects
         self._digits = 2 * ID_BYTES[objects.object_format]
-        self._levels: dict[tuple[TreeId, int], _Level] = {}
+        self._levels: dict[tuple[TreeId, int], Level] = {}
         self._fans: dict[TreeId, Fan | None] = {}
         self._last = (TreeId(""), b"")
 
@@ -133,33 +105,67 @@ class NotesTrees:
             depth += 2
         return frozenset(found)
 
-    def notes(self, roots: Iterable[TreeId]) -> Mapping[str, Blobs]:
+    def notes(self, roots: Iterable[TreeId], claims: Claims) -> Mapping[str, Blobs]:
         """Return every object id that has a note in any of the trees, with all of its blobs."""
+        trees, seen = set(roots), Seen()
         found: dict[str, set[BlobId]] = defaultdict(set)
-        for oid, blobs in self._walk(set(roots), "", frozenset(), _Visits()):
+        for oid, blobs in self._walk(trees, "", frozenset(), seen):
             found[oid].update(blobs)
+        for oid, claimed in self._claimed(trees, seen, claims):
+            found[oid] |= claimed
         return {oid: frozenset(blobs) for oid, blobs in found.items()}
 
-    def noted(self, roots: Iterable[TreeId]) -> frozenset[str]:
+    def noted(self, roots: Iterable[TreeId], claims: Claims) -> frozenset[str]:
         """Return every object id that has a note in any of the trees; the keys of `notes`, in half the time."""
+        trees, seen = set(roots), Seen()
         found: set[str] = set()
-        visits = _Visits()
-        places = [("", set(roots))]
+        places = [("", trees)]
         while places:
             prefix, here = places.pop()
             below: dict[str, set[TreeId]] = {}
             for tree in here:
                 names = self._leaf_names(tree, len(prefix))
                 if names is not None:
-                    visits.walked.count(tree, len(names))
-                    found.update([prefix + name for name in names])
+                    if seen.admits(tree, len(prefix), len(names)):
+                        found.update([prefix + name for name in names])
                     continue
-                level = self._visit(tree, len(prefix), visits.walked)
+                level = self._level(tree, len(prefix))
+                if not seen.admits(tree, len(prefix), level.size):
+                    continue
                 found.update([prefix + rest for rest in level.notes])
                 for digits, folders in level.folders.items():
                     below.setdefault(digits, set()).update(folders)
             places += [(prefix + digits, joined) for digits, joined in below.items()]
+        found.update(oid for oid, _ in self._claimed(trees, seen, claims))
         return frozenset(found)
+
+    def repeats(self, own: Iterable[TreeId], theirs: Iterable[TreeId] = ()) -> bool:
+        """Tell whether the folders of `own` that `theirs` lacks name each other over and over."""
+        seen, shared = Seen(), set[tuple[TreeId, str]]()
+        trees = set(own)
+        self._mark(trees, set(theirs), "", shared, Seen())
+        for _ in self._walk(trees, "", shared, seen):
+            if seen.refused:
+                break
+        return bool(seen.refused)
+
+    def _claimed(self, roots: set[TreeId], seen: Seen, claims: Claims) -> Iterator[tuple[str, Blobs]]:
+        """Yield the notes in folders that a walk didn't follow, at those places that they are notes of."""
+        blobs: set[BlobId] = set()
+        done: set[tuple[TreeId, int]] = set()
+        places = list(seen.refused)
+        while places:
+            place = places.pop()
+            if place in done:
+                continue
+            done.add(place)
+            level = self._level(*place)
+            blobs.update(blob for found in level.notes.values() for blob in found)
+            places += [(tree, place[1] + 2) for trees in level.folders.values() for tree in trees]
+        for oid in {oid for blob in blobs for oid in claims(blob) if len(oid) == self._digits}:
+            found = frozenset(blob for root in roots for blob in self.find(root, oid))
+            if found:
+                yield oid, found
 
     def _leaf_names(self, tree: TreeId, depth: int) -> list[str] | None:
         """Return the names in a folder of the last level that holds notes as we write them and nothing else."""
@@ -170,14 +176,16 @@ class NotesTrees:
         row = len(b"100644 \0") + self._digits - depth + self._digits // 2
         return b" ".join(names).decode("ascii").split(" ") if names and len(names) * row == len(raw) else None
 
-    def beyond(self, own: Iterable[TreeId], theirs: Iterable[TreeId]) -> Mapping[str, Blobs]:
+    def beyond(self, own: Iterable[TreeId], theirs: Iterable[TreeId], claims: Claims) -> Mapping[str, Blobs]:
         """Return the notes of `own`, leaving out folders that `theirs` has as well: what may differ, and more."""
         shared: set[tuple[TreeId, str]] = set()
-        visits = _Visits()
-        self._mark(set(own), set(theirs), "", shared, visits)
+        trees, seen = set(own), Seen()
+        self._mark(trees, set(theirs), "", shared, Seen())
         found: dict[str, set[BlobId]] = defaultdict(set)
-        for oid, blobs in self._walk(set(own), "", shared, visits):
+        for oid, blobs in self._walk(trees, "", shared, seen):
             found[oid].update(blobs)
+        for oid, claimed in self._claimed(trees, seen, claims):
+            found[oid] |= claimed
         return {oid: frozenset(blobs) for oid, blobs in found.items()}
 
     def _mark(
@@ -186,20 +194,27 @@ class NotesTrees:
         theirs: set[TreeId],
         prefix: str,
         shared: set[tuple[TreeId, str]],
-        visits: _Visits,
+        seen: Seen,
     ) -> None:
+        """Put places into `shared` at which both have the same folder; not all where there is no end to it."""
         shared.update((tree, prefix) for tree in own & theirs)
         mine, others = _Pile(), _Pile()
         for trees, pile in ((own - theirs, mine), (theirs, others)):
             for tree in trees:
-                pile.add(self._visit(tree, len(prefix), visits.marked))
+                level = self._level(tree, len(prefix))
+                if not seen.admits(tree, len(prefix), level.size):
+                    return
+                pile.add(level)
         for digits in mine.folders.keys() & others.folders.keys():
-            self._mark(mine.folders[digits], others.folders[digits], prefix + digits, shared, visits)
+            self._mark(mine.folders[digits], others.folders[digits], prefix + digits, shared, seen)
 
     def _walk(
-        self, trees: Iterable[TreeId], prefix: str, without: Set[tuple[TreeId, str]], visits: _Visits
+        self, trees: Iterable[TreeId], prefix: str, without: Set[tuple[TreeId, str]], seen: Seen
     ) -> Iterator[tuple[str, tuple[BlobId, ...]]]:
-        """Yield (object id, blobs) of every note in folders that aren't in `without`, several times for some."""
+        """Yield (object id, blobs) of every note in folders that aren't in `without`, several times for some.
+
+        Places that `seen` refuses are left out, and are written down there.
+        """
         places = [(prefix, set(trees))]
         while places:
             prefix, here = places.pop()
@@ -207,17 +222,20 @@ class NotesTrees:
             for tree in here:
                 if without and (tree, prefix) in without:
                     continue
-                level = self._visit(tree, len(prefix), visits.walked)
+                level = self._level(tree, len(prefix))
+                if not seen.admits(tree, len(prefix), level.size):
+                    continue
                 for rest, blobs in level.notes.items():
                     yield prefix + rest, blobs
                 for digits, folders in level.folders.items():
                     below.setdefault(digits, set()).update(folders)
             places += [(prefix + digits, joined) for digits, joined in below.items()]
 
-    def _visit(self, tree: TreeId, depth: int, seen: _Seen) -> _Level:
-        """Return a folder on a walk; raises `StoreError` `notes-tree-repeats` where there is no end to it."""
+    def _join_level(self, tree: TreeId, depth: int, seen: _Joined) -> Level:
+        """Return a folder that is to be joined; raises `StoreError` `notes-tree-repeats` where there is no end."""
         level = self._level(tree, depth)
-        seen.count(tree, len(level.notes) + len(level.folders) + len(level.foreign))
+        if not seen.here.admits(tree, depth, level.size):
+            raise _endless(tree)
         return level
 
     def join(self, roots: Iterable[TreeId], loose: Mapping[str, Blobs], settle: Settle) -> TreeId:
@@ -225,9 +243,10 @@ class NotesTrees:
 
         Several blobs of one object, or any blob in a folder that is rewritten, become the one that `settle` says.
         Foreign entries are kept; of two with one name the greater (mode, id) is, and a note's place comes first.
+        Raises `StoreError` `notes-tree-repeats`.
         """
         pile = {oid: set(blobs) for oid, blobs in loose.items()}
-        tree = self._join(set(roots), pile, "", settle, _Visits())
+        tree = self._join(set(roots), pile, "", settle, _Joined())
         return tree if tree is not None else self._objects.write_tree(())
 
     def _join(
@@ -236,7 +255,7 @@ class NotesTrees:
         loose: Mapping[str, set[BlobId]],
         prefix: str,
         settle: Settle,
-        visits: _Visits,
+        seen: _Joined,
     ) -> TreeId | None:
         if not loose and len(trees) == 1:
             return next(iter(trees))
@@ -244,22 +263,22 @@ class NotesTrees:
             [tree] = trees
             fan = self._fan(tree)
             if fan is not None:
-                return self._join_below(fan, loose, prefix, settle, visits)
+                return self._join_below(fan, loose, prefix, settle, seen)
         pile = _Pile()
         for rest, blobs in loose.items():
             pile.notes[rest].update(blobs)
         for tree in trees:
-            pile.add(self._visit(tree, len(prefix), visits.marked))
+            pile.add(self._join_level(tree, len(prefix), seen))
         if len(prefix) < 2 * _LEVELS:
-            entries = self._inner_entries(pile, prefix, settle, visits)
+            entries = self._inner_entries(pile, prefix, settle, seen)
         else:
-            entries = self._leaf_entries(pile, prefix, settle, visits)
+            entries = self._leaf_entries(pile, prefix, settle, seen)
         taken = {entry.name for entry in entries}
         entries += [TreeEntry(*_last(name, kinds)) for name, kinds in pile.foreign.items() if name not in taken]
         return self._objects.write_tree(entries) if entries else None
 
     def _join_below(
-        self, fan: Fan, loose: Mapping[str, set[BlobId]], prefix: str, settle: Settle, visits: _Visits
+        self, fan: Fan, loose: Mapping[str, set[BlobId]], prefix: str, settle: Settle, seen: _Joined
     ) -> TreeId:
         """Return a folder with loose notes joined into the folders that they belong in, all others as they are."""
         pushed: dict[str, dict[str, set[BlobId]]] = defaultdict(dict)
@@ -268,29 +287,31 @@ class NotesTrees:
         replaced = {}
         for digits, notes in pushed.items():
             there = fan.get(digits)
-            joined = self._join(set() if there is None else {there}, notes, prefix + digits, settle, visits)
+            joined = self._join(set() if there is None else {there}, notes, prefix + digits, settle, seen)
             if joined is not None:
                 replaced[digits] = joined
         return self._objects.write_tree_bytes(fan.with_folders(replaced))
 
-    def _inner_entries(self, pile: _Pile, prefix: str, settle: Settle, visits: _Visits) -> list[TreeEntry]:
+    def _inner_entries(self, pile: _Pile, prefix: str, settle: Settle, seen: _Joined) -> list[TreeEntry]:
         pushed: dict[str, dict[str, set[BlobId]]] = defaultdict(dict)
         for rest, blobs in pile.notes.items():
             pushed[rest[:2]][rest[2:]] = blobs
         entries = []
         for digits in pile.folders.keys() | pushed.keys():
             folders, notes = pile.folders.get(digits, set()), pushed.get(digits, {})
-            tree = self._join(folders, notes, prefix + digits, settle, visits)
+            tree = self._join(folders, notes, prefix + digits, settle, seen)
             if tree is not None:
                 entries.append(TreeEntry(MODE_FOLDER, digits, tree))
         return entries
 
-    def _leaf_entries(self, pile: _Pile, prefix: str, settle: Settle, visits: _Visits) -> list[TreeEntry]:
+    def _leaf_entries(self, pile: _Pile, prefix: str, settle: Settle, seen: _Joined) -> list[TreeEntry]:
         """Return the notes of the last level, those from deeper folders among them; what is left there stays."""
         entries = []
         for digits, trees in pile.folders.items():
-            for oid, blobs in self._walk(trees, prefix + digits, frozenset(), visits):
+            for oid, blobs in self._walk(trees, prefix + digits, frozenset(), seen.below):
                 pile.notes[oid[len(prefix) :]].update(blobs)
+            for tree, _ in seen.below.refused:
+                raise _endless(tree)
             residue = self._strip(trees, len(prefix) + 2)
             if residue is not None:
                 entries.append(TreeEntry(MODE_FOLDER, digits, residue))
@@ -328,30 +349,20 @@ class NotesTrees:
             self._last = (tree, raw)
         return self._last[1]
 
-    def _level(self, tree: TreeId, depth: int) -> _Level:
+    def _level(self, tree: TreeId, depth: int) -> Level:
         known = self._levels.get((tree, depth))
         if known is None:
-            known = _sorted_out(tree, self._stored(tree), self._digits - depth)
+            known = sort_out(tree, self._stored(tree), self._digits - depth)
             self._levels[tree, depth] = known
         return known
 
 
-def _sorted_out(tree: TreeId, raw: bytes, digits_left: int) -> _Level:
-    notes: dict[str, tuple[BlobId, ...]] = {}
-    folders: dict[str, tuple[TreeId, ...]] = {}
-    foreign: list[TreeEntry] = []
-    for mode, name, oid in split_tree(tree, raw):
-        length = len(name)
-        is_hex = (length == digits_left or length == 2) and _HEX.match(name) is not None
-        if is_hex and length == digits_left and mode.lstrip(b"0") in _NOTE_MODES:
-            digits = name.decode("ascii").lower()
-            notes[digits] = (*notes.get(digits, ()), BlobId(oid.hex()))
-        elif is_hex and length == 2 and digits_left > 2 and mode.lstrip(b"0") == _FOLDER_MODE:
-            digits = name.decode("ascii").lower()
-            folders[digits] = (*folders.get(digits, ()), TreeId(oid.hex()))
-        else:
-            foreign.append(TreeEntry(int(mode, 8), name.decode("utf-8", "surrogateescape"), oid.hex()))
-    return _Level(notes, folders, tuple(foreign))
+def _endless(tree: TreeId) -> StoreError:
+    return StoreError(
+        "notes-tree-repeats",
+        f"notes tree {tree} stands in its own ledger again and again: no notes tree is like that",
+        "git ledger fsck names the ref that holds it",
+    )
 
 
 def _last(name: str, kinds: set[tuple[int, str]]) -> tuple[int, str, str]:

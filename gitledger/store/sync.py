@@ -16,6 +16,7 @@ from typing import Literal
 from gitledger.errors import StoreError
 from gitledger.records.ids import CommitId
 from gitledger.records.tree import MODE_FOLDER, TreeEntry
+from gitledger.store.claims import bodies_of
 from gitledger.store.ledger import Ledger, Retry
 from gitledger.store.leftovers import sweep_objects
 from gitledger.store.notes_tree import NotesTrees
@@ -72,9 +73,9 @@ class Sync:
         git = replace(self.repository.git, interactive=self.interactive)
         return Remote(git, self.remote, time.monotonic() + self.timeout_s)
 
-    def unite(self, tips: Tips) -> None:
-        """Fold tips into the local refs."""
-        self.ledger.unite_into_local(tips, identity=self.identity, message=self.message)
+    def unite(self, tips: Tips) -> Tips:
+        """Fold tips into the local refs, and return those that could not be."""
+        return self.ledger.unite_into_local(tips, identity=self.identity, message=self.message)
 
 
 def fetch(sync: Sync) -> None:
@@ -145,7 +146,7 @@ def _publish(sync: Sync, remote: Remote) -> PublishResult:
 
 
 def _gather(sync: Sync, remote: Remote) -> Mapping[str, CommitId]:
-    """Unite everything known of the remote into the local refs, and return the inbox refs among it.
+    """Unite everything known of the remote into the local refs, and return the inbox refs that were folded.
 
     What was fetched before comes first: should the remote have gone back meanwhile, it would be gone.
     """
@@ -162,10 +163,11 @@ def _unite_tracking(sync: Sync) -> Mapping[str, CommitId]:
     own = {name: tip for name, tip in objects.list_refs(INBOX_PREFIX).items() if is_inbox(objects, tip)}
     notes = sync.ledger.tracking_tips(sync.remote)
     inbox = frozenset([*theirs.values(), *own.values()])
-    sync.unite(Tips(records=notes.records, bodies=notes.bodies, inbox=inbox))
+    left = sync.unite(Tips(records=notes.records, bodies=notes.bodies, inbox=inbox)).inbox
     for name, tip in own.items():
-        objects.update_refs([RefUpdate(name, tip, None)])
-    return {INBOX_PREFIX + name.removeprefix(prefix): tip for name, tip in theirs.items()}
+        if tip not in left:
+            objects.update_refs([RefUpdate(name, tip, None)])
+    return {INBOX_PREFIX + name.removeprefix(prefix): tip for name, tip in theirs.items() if tip not in left}
 
 
 def _fetch(sync: Sync, remote: Remote, code: str) -> None:
@@ -246,7 +248,7 @@ def _bodies_beyond(sync: Sync) -> int:
     own = roots_of(objects, sync.ledger.local_tips()).bodies
     theirs = roots_of(objects, sync.ledger.tracking_tips(sync.remote)).bodies
     trees = NotesTrees(objects)
-    return sum(not any(trees.find(root, oid) for root in theirs) for oid in trees.beyond(own, theirs))
+    return sum(not any(trees.find(root, oid) for root in theirs) for oid in trees.beyond(own, theirs, bodies_of))
 
 
 def _inbox_commit(sync: Sync) -> Mapping[str, CommitId]:

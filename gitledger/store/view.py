@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from gitledger.records.ids import BlobId, CommitId
 from gitledger.records.limits import MAX_BODY_BYTES, MAX_NOTE_BYTES
+from gitledger.store.claims import bodies_of, subjects_in
 from gitledger.store.encoding import blob_id, object_corrupt, object_missing
 from gitledger.store.notes_tree import Blobs, NotesTrees
 from gitledger.store.objects import GitObjects
@@ -26,7 +29,7 @@ class LedgerView:
 
     def commits(self) -> frozenset[CommitId]:
         """Return the ids of all objects that have a note; nothing says that this clone has the objects."""
-        return frozenset(map(CommitId, self._trees.noted(self._roots.records)))
+        return frozenset(map(CommitId, self._trees.noted(self._roots.records, self._subjects)))
 
     def lines(self, commit: CommitId) -> tuple[bytes, ...]:
         """Return the lines of a commit, sorted, unique and without newlines, garbage included.
@@ -66,12 +69,12 @@ class LedgerView:
 
     def bodies(self) -> frozenset[BlobId]:
         """Return the ids of all bodies that the ledger's trees hold under their own ids."""
-        notes = self._trees.notes(self._roots.bodies)
+        notes = self._trees.notes(self._roots.bodies, bodies_of)
         return frozenset(BlobId(oid) for oid, blobs in notes.items() if oid in blobs)
 
     def false_bodies(self) -> frozenset[BlobId]:
         """Return the paths in bodies trees at which there is another blob than the one that they spell."""
-        notes = self._trees.notes(self._roots.bodies)
+        notes = self._trees.notes(self._roots.bodies, bodies_of)
         return frozenset(BlobId(oid) for oid, blobs in notes.items() if blobs - {oid})
 
     def notes(self, commit: CommitId) -> Blobs:
@@ -80,6 +83,9 @@ class LedgerView:
         for root in self._roots.records:
             found |= self._trees.find(root, commit)
         return frozenset(found)
+
+    def _subjects(self, blob: BlobId) -> Iterable[str]:
+        return subjects_in(self._objects, blob)
 
     def _is_too_large(self, blob: BlobId) -> bool:
         size = self._objects.blob_size(blob)

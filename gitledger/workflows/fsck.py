@@ -18,7 +18,7 @@ from gitledger.records.merged import MergedReceipt
 from gitledger.records.receipt import ShardReceipt
 from gitledger.records.revocation import Revocation
 from gitledger.records.statement import IMPORTED, MERGED_RECEIPT, REVOCATION, SHARD_RECEIPT, Statement
-from gitledger.store.refs import BODIES_REF, INBOX_PREFIX, RECORDS_REF, TRACKING_PREFIX
+from gitledger.store.refs import BODIES_REF, INBOX_PREFIX, RECORDS_REF, TRACKING_PREFIX, Tips, all_tips
 from gitledger.store.remote import remote_names
 from gitledger.store.survey import garbage_refs, lock_files, once_noted, states_of
 from gitledger.store.union import split_lines
@@ -275,6 +275,7 @@ def _refs(session: Session, _: Checked) -> Iterator[Problem]:
         detail = "it holds no part of a ledger; readers pass over it"
         kind = "ref-garbage" if name in (RECORDS_REF, BODIES_REF) else "foreign-ref"
         yield Problem(kind=kind, subject=name, detail=detail, remedy=f"git update-ref -d {name}")
+    yield from _repeating(session)
     inbox = {*repo.objects.list_refs(INBOX_PREFIX)} | {
         name for name in repo.objects.list_refs(TRACKING_PREFIX) if "/inbox/" in name
     }
@@ -284,6 +285,30 @@ def _refs(session: Session, _: Checked) -> Iterator[Problem]:
     for lock in lock_files(repo):
         detail = "a lock file: some process is writing, or was killed"
         yield Problem(kind="lock", subject=str(lock), detail=detail, remedy=f"if no git is running: rm {lock}")
+
+
+def _repeating(session: Session) -> Iterator[Problem]:
+    """Yield the refs whose tree nobody could list, asked one by one only where all of them together are such."""
+    ledger, objects = session.ledger, session.repo.objects
+    if not ledger.repeating(all_tips(objects)):
+        return
+    refs = dict(objects.list_refs(TRACKING_PREFIX)) | dict(objects.list_refs(INBOX_PREFIX))
+    for name in (RECORDS_REF, BODIES_REF, *sorted(refs)):
+        tip = refs.get(name) or objects.read_ref(name)
+        if tip is None or not ledger.repeating(_tips_of(name, tip)):
+            continue
+        detail = (
+            "its tree names itself over and over, as no ledger does; readers take only what knows its own place"
+        )
+        remedy = "nothing has to be done; whoever may push there can delete it, after `git ledger sync`"
+        yield Problem(kind="repeats", subject=name, detail=detail, remedy=remedy)
+
+
+def _tips_of(name: str, tip: CommitId) -> Tips:
+    tips = frozenset({tip})
+    if "/inbox/" in name:
+        return Tips(inbox=tips)
+    return Tips(records=tips) if name.endswith("/records") else Tips(bodies=tips)
 
 
 def _unpublished(session: Session, _: Checked) -> Iterator[Problem]:

@@ -501,6 +501,49 @@ def test_an_inbox_ref_that_is_garbage_blocks_nobody_and_is_left_alone(clone, rem
     assert one.lines() == (b"r1",)
 
 
+def endless(repo, note: bytes, part: str = "records") -> str:
+    """Store a ledger commit of a few kilobytes whose tree spells 256 ** 19 notes, and return it."""
+    entry = f"100644 blob {repo.git('hash-object', '-w', '--stdin', input=note)}\t00\n"
+    for _ in range(19):
+        tree = repo.git("mktree", input=entry.encode())
+        entry = "".join(f"040000 tree {tree}\t{n:02x}\n" for n in range(256))
+    root = repo.git("mktree", input=entry.encode())
+    tree = repo.git("mktree", input=f"040000 tree {root}\t{part}\n".encode()) if part else root
+    return repo.git("commit-tree", "-m", "x", tree)
+
+
+@pytest.mark.parametrize("part", ["records", "bodies"])
+def test_law_7_an_inbox_whose_tree_has_no_end_blocks_nobody_and_is_left_alone(clone, remote, part):
+    one, two = clone("one"), clone("two")
+    one.record(b"r1", bodies=[b"b1"])
+    remote.git("update-ref", f"{INBOX_PREFIX}endless", endless(remote, b"x\n", part))
+    assert one.publish().via == "notes"
+    assert one.publish().via == "nothing"
+    assert one.head in one.ledger.commits()
+    assert len(one.ledger.view().bodies()) == 1
+    two.record(b"r2", bodies=[b"b2"])
+    assert two.publish().via == "notes"
+    assert notes_of(remote) == {"r1", "r2"}
+    assert inbox_of(remote) == [f"{INBOX_PREFIX}endless"]
+    assert remote.git("ls-tree", "-r", RECORDS_REF).count("\n") == 0
+
+
+def test_law_7_the_remotes_notes_whose_tree_has_no_end_are_gone_around(clone, remote):
+    """Whoever may push to the notes can push this too; what is published then lies beside them, and is read."""
+    one, two = clone("one"), clone("two")
+    remote.git("update-ref", RECORDS_REF, endless(remote, b"x\n", ""))
+    one.record(b"r1", bodies=[b"b1"])
+    one.fetch()
+    one.record(b"r2")
+    assert one.publish().via in ("notes", "inbox")
+    two.fetch()
+    assert set(two.lines()) == {b"r1", b"r2"}
+    two.record(b"r3")
+    two.publish()
+    one.fetch()
+    assert set(one.lines()) == {b"r1", b"r2", b"r3"}
+
+
 def test_an_inbox_ref_that_moved_meanwhile_is_not_deleted(clone, remote, on_receive):
     one, two = clone("one"), clone("two")
     two.record(b"first")

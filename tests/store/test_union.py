@@ -115,7 +115,7 @@ def union(objects):
 
 def content(union: Union, tree):
     """Return a records tree as what it means: lines by object."""
-    notes = union.trees.notes([tree])
+    notes = union.trees.notes([tree], lambda blob: ())
     lines = {oid: split_lines(union.objects.read_blob(blob) for blob in blobs) for oid, blobs in notes.items()}
     return {oid: found for oid, found in lines.items() if found}
 
@@ -183,7 +183,7 @@ def test_false_paths_change_nothing_in_what_a_union_of_bodies_holds(objects, pla
     a, b, c = (plant_bodies(*parts) for parts in three)
     true = {objects.write_blob(text) for texts, _ in three for text, _ in texts}
     for joined in (union.bodies([union.bodies([a, b]), c]), union.bodies([a, union.bodies([b, c])])):
-        found = union.trees.notes([joined])
+        found = union.trees.notes([joined], lambda blob: ())
         assert {oid for oid, blobs in found.items() if oid in blobs} == true
 
 

@@ -206,6 +206,23 @@ def test_leftovers_are_named_and_are_no_damage(recorded, append):
     assert found["foreign-ref"] == ["refs/gitledger/inbox/2"]
 
 
+def test_law_7_a_ref_whose_tree_has_no_end_is_named_and_hides_nothing(recorded):
+    """The honest folder of HEAD's note is put into 65,536 places, and that into a fetched inbox."""
+    repo, head = recorded.repo, recorded.repo.git("rev-parse", "HEAD")
+    ref = "refs/gitledger/remotes/origin/inbox/1"
+    tree = repo.git("rev-parse", f"{RECORDS_REF}:{head[:2]}/{head[2:4]}")
+    for _ in range(2):
+        tree = repo.git("mktree", input="".join(f"040000 tree {tree}\t{n:02x}\n" for n in range(256)).encode())
+    tree = repo.git("mktree", input=f"040000 tree {tree}\trecords\n".encode())
+    repo.git("update-ref", ref, repo.git("commit-tree", "-m", "x", tree))
+    repo.git("update-ref", "-d", RECORDS_REF)
+    found = kinds(recorded, 1)
+    assert found["repeats"] == [ref]
+    assert len(found["misplaced"]) < 1_000
+    assert [entry["commit"] for entry in recorded.ledger("log", "--json").document] == [head]
+    assert recorded.plan()["alpha"] == ("fresh", "recorded")
+
+
 def test_a_record_whose_commit_is_gone_is_orphaned(recorded):
     git = Git(recorded.path, dict(recorded.repo.env))
     recorded.repo.git("checkout", "-q", "--orphan", "other")
