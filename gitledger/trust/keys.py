@@ -14,7 +14,7 @@ import binascii
 import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from gitledger.errors import DecodeError
@@ -194,8 +194,6 @@ def check_signature(
     The code is `bad-signature` where the mathematics fail, `weak-key` for a refused algorithm, and `malformed`
     where the blob is no signature of such a key. Whether a FIDO key had to be touched is the caller's decision.
     """
-    from cryptography.exceptions import InvalidSignature
-
     reader = WireReader(signature, "signature")
     algorithm = reader.name()
     expected = tuple(rsa_algorithms) if key.algorithm == RSA else (key.algorithm,)
@@ -210,9 +208,16 @@ def check_signature(
     reader.done()
     try:
         _verify(key, message, body, algorithm)
-    except InvalidSignature:
+    except _invalid_signature():
         raise DecodeError("bad-signature", "the signature does not match the signed bytes") from None
     return facts
+
+
+@cache
+def _invalid_signature() -> type[Exception]:
+    from cryptography.exceptions import InvalidSignature
+
+    return InvalidSignature
 
 
 def _fido_message(

@@ -7,6 +7,7 @@ import binascii
 import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import lru_cache
 
 from gitledger.errors import DecodeError
 from gitledger.records.envelope import SIGNATURE_NAMESPACE
@@ -19,13 +20,18 @@ _MAGIC = b"SSHSIG"
 _VERSION = 1
 _BEGIN = "-----BEGIN SSH SIGNATURE-----"
 _END = "-----END SSH SIGNATURE-----"
-_HASHES = ("sha256", "sha512")
+_HASHES = {"sha256": hashlib.sha256, "sha512": hashlib.sha512}
 
 
 def signed_data(message: bytes, *, namespace: str = SIGNATURE_NAMESPACE, hash_name: str = "sha512") -> bytes:
     """Return the bytes that the key itself signs: the message enters as a hash, bound to its namespace."""
-    hashed = hashlib.new(hash_name, message).digest()
-    return _MAGIC + put_string(namespace) + put_string(b"") + put_string(hash_name) + put_string(hashed)
+    hashed = _HASHES[hash_name](message).digest()
+    return _signed_head(namespace, hash_name) + put_string(hashed)
+
+
+@lru_cache(maxsize=64)
+def _signed_head(namespace: str, hash_name: str) -> bytes:
+    return _MAGIC + put_string(namespace) + put_string(b"") + put_string(hash_name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ from __future__ import annotations
 from dataclasses import InitVar, dataclass, field
 
 from gitledger.errors import DecodeError, InternalError
-from gitledger.records.envelope import SIGNATURE_NAMESPACE, Envelope, decode_line, record_id
+from gitledger.records.envelope import SIGNATURE_NAMESPACE, Envelope, decode_line
 from gitledger.records.ids import CommitId, RecordId
 from gitledger.records.statement import Statement
 from gitledger.trust.certificates import decode_key
@@ -146,15 +146,14 @@ def _open_unsigned(line: bytes, envelope: Envelope) -> Unsigned | Rejected:
 def _open_signed(line: bytes, envelope: Envelope) -> Verified | Rejected:
     signature = envelope.signature
     assert signature is not None  # noqa: S101 - narrows the type; open_record has just asked
-    record = record_id(envelope.payload)
     try:
         key, facts = check_sshsig(signature.blob, envelope.signed_bytes())
     except DecodeError as error:
         reason = error.code if error.code in REASONS else "malformed"
-        return Rejected(line=line, record=record, reason=reason, detail=error.message)
+        return Rejected(line=line, record=envelope.id, reason=reason, detail=error.message)
 
     def rejected(reason: str, detail: str) -> Rejected:
-        return Rejected(line=line, record=record, reason=reason, detail=detail, key=key)
+        return Rejected(line=line, record=envelope.id, reason=reason, detail=detail, key=key)
 
     if signature.keyid != key.fingerprint:
         return rejected("malformed", f"keyid names {signature.keyid}, but {key.fingerprint} signed")

@@ -6,6 +6,7 @@ that what parses re-encodes to the same bytes.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NoReturn
 
 from gitledger.errors import DecodeError
@@ -66,12 +67,17 @@ class WireReader:
 
     def string(self) -> bytes:
         """Return a length-prefixed string of bytes."""
-        return self.take(self.uint32())
+        start = self._at + 4
+        end = start + int.from_bytes(self._data[self._at : start], "big")
+        if end > len(self._data) or start > len(self._data):
+            return self.take(self.uint32())  # fails, and says how
+        self._at = end
+        return self._data[start:end]
 
     def name(self) -> str:
         """Return a string of printable ASCII (algorithm names, namespaces)."""
-        name = self.string().decode("latin-1")
-        if not name.isascii() or not name.isprintable() or " " in name:
+        name = _name(self.string())
+        if name is None:
             malformed(self.what, "a name holds other than printable ASCII characters")
         return name
 
@@ -100,6 +106,13 @@ class WireReader:
         """Refuse trailing bytes."""
         if not self.is_done:
             malformed(self.what, f"{len(self._data) - self._at} trailing bytes")
+
+
+@lru_cache(maxsize=64)
+def _name(raw: bytes) -> str | None:
+    """Return a name, or None for what is none; every signature spells the same few."""
+    name = raw.decode("latin-1")
+    return name if name.isascii() and name.isprintable() and " " not in name else None
 
 
 def put_byte(number: int) -> bytes:

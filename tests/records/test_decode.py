@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import time
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone
 from enum import StrEnum
 
@@ -68,6 +70,7 @@ def test_bytes_are_read_or_refused_and_nothing_else(result_of, data):
         ('{"a":1e999}', "$.a: a number is out of range"),
         ('{"a":-1e999}', "$.a: a number is out of range"),
         ('{"a":' + "1" * (MAX_NUMBER_CHARACTERS + 1) + "}", "$.a: a number is too long"),
+        ('{"a":-' + "1" * MAX_NUMBER_CHARACTERS + "}", "$.a: a number is too long"),
         ('{"a":' + "1" * 300_000 + "}", "$.a: a number is too long"),
         ('{"a":0.' + "1" * MAX_NUMBER_CHARACTERS + "}", "$.a: a number is out of range or too long"),
     ],
@@ -176,6 +179,26 @@ def test_one_value_has_one_base64_spelling(encoded, place, insertion):
     except DecodeError:
         return
     assert base64.b64encode(data) == other
+
+
+def spells(text: bytes) -> bool:
+    """Tell whether encoding what a lenient decoder makes of a text gives it back."""
+    try:
+        return base64.b64encode(base64.b64decode(text)) == text
+    except ValueError:
+        return False
+
+
+def test_every_short_text_is_read_exactly_where_encoding_again_spells_it():
+    """Letters, one that leaves spare bits, padding, and what is no base64, in every order."""
+    texts = [bytes(text) for size in range(9) for text in itertools.product(b"AQ=!", repeat=size)]
+    read = {}
+    for text in texts:
+        with suppress(DecodeError):
+            read[text] = decode_base64(text, "$")
+    assert all(base64.b64encode(data) == text for text, data in read.items())
+    assert len(read) == len(set(read.values()))
+    assert set(read) == {text for text in texts if spells(text)}
 
 
 @pytest.mark.parametrize(
