@@ -14,11 +14,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 from gitledger.errors import StoreError, UsageError
 from gitledger.records.ids import CommitId
 from gitledger.store.git import AGENT_VARIABLES, Git
+from gitledger.store.index_file import Indexed, read_index
 from gitledger.store.leftovers import sweep_folders
 
 __all__ = ["WorkTreeState", "work_tree_state"]
@@ -68,23 +68,6 @@ class WorkTreeState:
         return bool(self.changed or self.untracked)
 
 
-class _Indexed(NamedTuple):
-    """One index entry: `tag` as `ls-files -v` prints it (lower case: assume-unchanged; S: skip-worktree)."""
-
-    tag: str
-    mode: str
-    oid: str
-    stage: str
-    path: str
-
-    @classmethod
-    def of(cls, line: str) -> _Indexed:
-        """Return the entry of one line of `ls-files -v --stage`."""
-        meta, _, path = line.partition("\t")
-        tag, mode, oid, stage = meta.split(" ")
-        return cls(tag, mode, oid, stage, path)
-
-
 def work_tree_state(git: Git, *, scope_paths: Sequence[str] = ()) -> WorkTreeState:
     """Return the state of the work tree that `git.folder` lies in.
 
@@ -98,9 +81,8 @@ def work_tree_state(git: Git, *, scope_paths: Sequence[str] = ()) -> WorkTreeSta
     sweep_folders(Path(tempfile.gettempdir()))
     with ThreadPoolExecutor(2) as meanwhile:
         untracked, ignored = meanwhile.submit(_untracked, top), meanwhile.submit(_ignored, top)
-        index = _index(top)
-        head, changed = _tracked(top, index)
-    hidden = _self_ignored(top.folder, ignored.result(), index, scope_paths)
+        head, changed = _tracked(top)
+    hidden = _self_ignored(top, ignored.result(), scope_paths)
     return WorkTreeState(
         head=head,
         changed=tuple(sorted(set(changed))),
@@ -121,28 +103,27 @@ def _paths(git: Git, *args: str) -> list[str]:
 
 
 def _index(git: Git) -> list[str]:
-    """Return the index as lines that `_Indexed.of` reads; of tens of thousands hardly one needs to be."""
+    """Return the index as lines that `Indexed.of` reads; of tens of thousands hardly one needs to be."""
     return _paths(git, "ls-files", "-v", "--stage")
 
 
 # --- tracked changes -------------------------------------------------------------------------------------------
 
 
-def _tracked(git: Git, index: Sequence[str]) -> tuple[CommitId | None, list[str]]:
+def _tracked(git: Git) -> tuple[CommitId | None, list[str]]:
     """Return HEAD and every tracked change, those inside submodules included."""
-    head, changed = _status(git, index)
-    for entry in map(_Indexed.of, (line for line in index if line[2:8] == "160000")):
-        inside = git.folder / entry.path
+    original = git.folder / git.run("rev-parse", "--git-path", "index").text
+    doubtful, submodules = _look_into(git, original)
+    head, changed = _status(git, original, doubtful)
+    for path in submodules:
+        inside = git.folder / path
         if (inside / ".git").exists():
-            submodule = replace(git, folder=inside, git_dir=None, work_tree=None)
-            _, below = _tracked(submodule, _index(submodule))
-            changed += [f"{entry.path}/{path}" for path in below]
+            _, below = _tracked(replace(git, folder=inside, git_dir=None, work_tree=None))
+            changed += [f"{path}/{found}" for found in below]
     return head, changed
 
 
-def _status(git: Git, index: Sequence[str]) -> tuple[CommitId | None, list[str]]:
-    original = git.folder / git.run("rev-parse", "--git-path", "index").text
-    doubtful = _doubtful(git, index, original.stat().st_mtime_ns) if original.exists() else []
+def _status(git: Git, original: Path, doubtful: Sequence[Indexed]) -> tuple[CommitId | None, list[str]]:
     if not doubtful:
         return _run_status(git, {})
     with tempfile.TemporaryDirectory(prefix="gitledger-index-") as folder:
@@ -158,26 +139,33 @@ def _status(git: Git, index: Sequence[str]) -> tuple[CommitId | None, list[str]]
         return _run_status(git, env)
 
 
-def _doubtful(git: Git, index: Sequence[str], index_written_ns: int) -> list[_Indexed]:
-    """Return the entries whose edited file git might take for unchanged, so that content has to be compared.
+def _look_into(git: Git, original: Path) -> tuple[list[Indexed], Sequence[str]]:
+    """Return the index entries whose content has to be compared, and the paths of submodules."""
+    if not original.exists():
+        return [], ()
+    written_ns = original.stat().st_mtime_ns  # before it is read: were it written anew meanwhile, more is in doubt
+    suspects = read_index(original.read_bytes(), written_s=written_ns // 1_000_000_000)
+    if suspects is None:
+        entries = [Indexed.of(line) for line in _index(git)]
+        merged = [entry for entry in entries if entry.stage == "0"]
+        submodules: Sequence[str] = [entry.path for entry in entries if entry.mode == "160000"]
+    else:
+        merged, submodules = list(suspects.entries), suspects.submodules
+    return [entry for entry in merged if _is_doubtful(git.folder, entry, written_ns)], submodules
 
-    That is so for flagged entries, a file that a sparse checkout left out aside, and for files touched since the
+
+def _is_doubtful(root: Path, entry: Indexed, index_written_ns: int) -> bool:
+    """Tell whether git might take an edit of the file for none, so that its content has to be compared.
+
+    That is so for a flagged entry, a file that a sparse checkout left out aside, and for a file touched since the
     index was written: git compares times in whole seconds, and an mtime can be set back. Unmerged ones are dirty
-    anyway. This asks for every tracked file, so it takes as little as it can for each.
+    anyway.
     """
-    found = []
-    folder, lstat = f"{git.folder}/", os.lstat
-    for line in index:
-        tab, tag = line.index("\t"), line[0]
-        try:
-            touched_ns = lstat(folder + line[tab + 1 :]).st_ctime_ns
-        except OSError:
-            is_doubtful = tag == "h"
-        else:
-            is_doubtful = touched_ns >= index_written_ns or tag == "S" or tag.islower()
-        if is_doubtful and line[tab - 1] == "0":
-            found.append(_Indexed.of(line))
-    return found
+    try:
+        touched_ns = os.lstat(f"{root}/{entry.path}").st_ctime_ns
+    except OSError:
+        return entry.tag == "h"
+    return touched_ns >= index_written_ns or entry.tag == "S" or entry.tag.islower()
 
 
 def _run_status(git: Git, env: dict[str, str]) -> tuple[CommitId | None, list[str]]:
@@ -211,9 +199,7 @@ def _ignored(git: Git) -> list[str]:
     return _paths(*(git, "ls-files", "--others", "--ignored", "--directory", "--exclude-per-directory=.gitignore"))
 
 
-def _self_ignored(
-    root: Path, ignored: Iterable[str], index: Iterable[str], scope_paths: Sequence[str]
-) -> Iterator[str]:
+def _self_ignored(git: Git, ignored: Iterable[str], scope_paths: Sequence[str]) -> Iterator[str]:
     """Yield what untracked `.gitignore` files hide that hide themselves as well.
 
     A rule that isn't part of the tree covers nothing, except for a folder whose whole rule is `*`, that holds
@@ -221,7 +207,7 @@ def _self_ignored(
     above covers, so whatever this lists stands in a folder of its own.
     """
     rules = [path for path in ignored if path == ".gitignore" or path.endswith("/.gitignore")]
-    folders = _tracked_folders(index) if rules else frozenset()
+    root, folders = git.folder, _tracked_folders(_index(git)) if rules else frozenset()
     for rule in rules:
         folder = rule.removesuffix(".gitignore")
         if not folder or folder in folders or not _ignores_everything(root / rule):

@@ -1,0 +1,112 @@
+"""git's index read at a glance: which of its entries could hide an edit from git, and which are submodules.
+
+Reading tens of thousands of entries for the few that matter takes a few milliseconds here; asking the file system
+for each of them takes a hundred. Only what is plainly an index of version 2 or 3 for SHA-1 is read (git's
+`gitformat-index`): split and sparse indexes, version 4 and what doesn't add up to the last byte are left to git.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import NamedTuple
+
+__all__ = ["Indexed", "Suspects", "read_index"]
+
+_HEADER = struct.Struct(">4sII")
+_CTIME_MODE_FLAGS = struct.Struct(">I20xI32xH")
+_EXTENSION = struct.Struct(">4sI")
+_VERSIONS = (2, 3)
+_OID = slice(40, 60)
+_FIXED_BYTES = 62
+_TRAILER_BYTES = 20
+_ASSUME_VALID, _EXTENDED, _STAGE, _NAME = 0x8000, 0x4000, 0x3000, 0x0FFF
+_SKIP_WORKTREE = 0x4000
+_GITLINK = 0o160000
+
+
+class Indexed(NamedTuple):
+    """One index entry: `tag` as `ls-files -v` prints it (lower case: assume-unchanged; S: skip-worktree)."""
+
+    tag: str
+    mode: str
+    oid: str
+    stage: str
+    path: str
+
+    @classmethod
+    def of(cls, line: str) -> Indexed:
+        """Return the entry of one line of `ls-files -v --stage`."""
+        meta, _, path = line.partition("\t")
+        tag, mode, oid, stage = meta.split(" ")
+        return cls(tag, mode, oid, stage, path)
+
+
+@dataclass(frozen=True, slots=True)
+class Suspects:
+    """Merged entries that may hide an edit (flagged, or changed in the index's last second); submodules' paths."""
+
+    entries: tuple[Indexed, ...]
+    submodules: tuple[str, ...]
+
+
+def read_index(data: bytes, *, written_s: int) -> Suspects | None:
+    """Return what of an index matters that was written in second `written_s`; None where git has to be asked.
+
+    git compares the second at which a file last changed (`core.trustctime`) with the one that it noted. So an edit
+    made after the index was written can only pass for none where the noted second isn't over by then.
+    """
+    try:
+        return _read(data, written_s)
+    except (struct.error, IndexError, ValueError):
+        return None
+
+
+def _read(data: bytes, written_s: int) -> Suspects | None:
+    magic, version, count = _HEADER.unpack_from(data)
+    if magic != b"DIRC" or version not in _VERSIONS:
+        return None
+    entries, submodules = [], []
+    unpack, place = _CTIME_MODE_FLAGS.unpack_from, _HEADER.size
+    for _ in range(count):
+        changed_s, mode, flags = unpack(data, place)
+        start = place + _FIXED_BYTES + (2 if flags & _EXTENDED else 0)
+        length = flags & _NAME
+        end = start + length if length < _NAME else data.index(0, start + length)
+        if data[end]:
+            return None
+        if mode == _GITLINK:
+            submodules.append(_text(data[start:end]))
+        if flags & (_ASSUME_VALID | _EXTENDED) or changed_s >= written_s:
+            entry = _entry(data, place, mode, flags, data[start:end])
+            if entry.stage == "0":
+                entries.append(entry)
+        place += (end - place + 8) & ~7  # padded with one to eight NULs
+    return Suspects(tuple(entries), tuple(submodules)) if _is_plain(data, place) else None
+
+
+def _entry(data: bytes, place: int, mode: int, flags: int, path: bytes) -> Indexed:
+    extended = int.from_bytes(data[place + _FIXED_BYTES : place + _FIXED_BYTES + 2]) if flags & _EXTENDED else 0
+    tag = "S" if extended & _SKIP_WORKTREE else "H"
+    return Indexed(
+        tag=tag.lower() if flags & _ASSUME_VALID else tag,
+        mode=f"{mode:06o}",
+        oid=data[place + _OID.start : place + _OID.stop].hex(),
+        stage=str((flags & _STAGE) >> 12),
+        path=_text(path),
+    )
+
+
+def _is_plain(data: bytes, place: int) -> bool:
+    """Tell whether only extensions that may be ignored stand behind the entries, and end where they should."""
+    end = len(data) - _TRAILER_BYTES
+    while place < end:
+        name, length = _EXTENSION.unpack_from(data, place)
+        if not name[:1].isupper():
+            return False
+        place += _EXTENSION.size + length
+    return place == end
+
+
+def _text(path: bytes) -> str:
+    return path.decode("utf-8", "surrogateescape")
