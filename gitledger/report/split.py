@@ -24,7 +24,8 @@ def check_text(
 ) -> str:
     """Return the parts (name, files, tests, seconds), every finding, and the tests of no shard."""
     rows = [
-        (name, f"{files} files", f"{tests} tests", f"{seconds:.1f} s") for name, files, tests, seconds in parts
+        (name, _count(files, "file"), _count(tests, "test"), f"{seconds:.1f} s")
+        for name, files, tests, seconds in parts
     ]
     lines = [*table(rows, indent="  "), *finding_lines(findings, color=color)]
     lines += [f"    {escaped(name)}" for name in orphans[:100]]
@@ -49,6 +50,10 @@ def advice_text(found: Mapping[str, Advice], parts: Mapping[str, int]) -> str:
             mark = "now" if number == parts[name] else ""
             lines.append(f"  {number} parts: the longest takes {_seconds(longest)}{change} {mark}".rstrip())
     return "\n".join(lines) + "\n"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _seconds(value_us: int) -> str:

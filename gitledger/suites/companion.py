@@ -82,12 +82,15 @@ class _Part:
         if rest:
             config.hook.pytest_deselected(items=rest)
         self._lines += [f"git ledger: warning: {text}" for text in durations.warnings]
-        self._lines.append(
-            f"git ledger: part {self._index} of {self._total}: {len(files)} files, {len(items)} tests"
-        )
+        counts = f"{_count(len(files), 'file')}, {_count(len(items), 'test')}"
+        self._lines.append(f"git ledger: part {self._index} of {self._total}: {counts}")
 
     def pytest_report_collectionfinish(self) -> list[str]:
         return self._lines
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 class _Companion:

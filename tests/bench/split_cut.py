@@ -7,6 +7,8 @@ Run on demand, in an environment that has pytest-split; nothing is written. Thre
 * one test a file: both tools cut at the same places, so ours can never be longer;
 * many tests a file, theirs rounded to whole files: what users who need files together get;
 * many tests a file, theirs free to cut inside of files: what whole files cost.
+
+The last two once more against `least_duration`, which deals tests out in no order: what contiguous runs cost.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import random
 import sys
 from collections import namedtuple
 
-from pytest_split.algorithms import DurationBasedChunksAlgorithm
+from pytest_split.algorithms import DurationBasedChunksAlgorithm, LeastDurationAlgorithm
 
 from gitledger.suites.cut import Durations, file_costs, file_of, files_of_part
 
@@ -49,9 +51,10 @@ def ours(ids: list[str], seconds: dict[str, float], parts: int) -> tuple[float, 
     return max(lengths), sum(not length for length in lengths)
 
 
-def theirs(ids: list[str], seconds: dict[str, float], parts: int) -> tuple[float, int]:
+def theirs(ids: list[str], seconds: dict[str, float], parts: int, *, dealt: bool = False) -> tuple[float, int]:
     """Return pytest-split's longest part in seconds, and how many parts are empty."""
-    groups = DurationBasedChunksAlgorithm()(parts, [Item(name) for name in ids], seconds)
+    algorithm = LeastDurationAlgorithm() if dealt else DurationBasedChunksAlgorithm()
+    groups = algorithm(parts, [Item(name) for name in ids], seconds)
     lengths = [sum(seconds[item.nodeid] for item in group.selected) for group in groups]
     return max(lengths), sum(not group.selected for group in groups)
 
@@ -65,7 +68,7 @@ def by_file(ids: list[str], seconds: dict[str, float]) -> tuple[list[str], dict[
     return list(whole), whole
 
 
-def compare(name: str, suites: int, *, per_file: int, whole: bool) -> None:
+def compare(name: str, suites: int, *, per_file: int, whole: bool, dealt: bool = False) -> None:
     """Print one kind of suites."""
     rng = random.Random(20260131)
     gains, longer, empty, worst = [], 0, 0, 0.0
@@ -73,7 +76,7 @@ def compare(name: str, suites: int, *, per_file: int, whole: bool) -> None:
         ids, seconds, parts = make(rng, per_file=per_file)
         mine, none = ours(ids, seconds, parts)
         assert none == 0, "an empty part"
-        other, gaps = theirs(*(by_file(ids, seconds) if whole else (ids, seconds)), parts)
+        other, gaps = theirs(*(by_file(ids, seconds) if whole else (ids, seconds)), parts, dealt=dealt)
         gains.append(1 - mine / other)
         longer += mine > other * (1 + 1e-9)
         empty += gaps > 0
@@ -91,3 +94,7 @@ if __name__ == "__main__":
     compare("one test a file", number, per_file=1, whole=False)
     compare("many tests a file, whole files in both", number, per_file=30, whole=True)
     compare("many tests a file, theirs inside files too", number, per_file=30, whole=False)
+    compare(
+        "many tests a file, whole files in both, theirs dealt out", number, per_file=30, whole=True, dealt=True
+    )
+    compare("many tests a file, theirs dealt out inside files too", number, per_file=30, whole=False, dealt=True)
