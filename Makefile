@@ -21,6 +21,7 @@ demo: $(STAMP) ## watch it work: a real repository, a real remote, three shards
 	$(BIN)/python docs/demo/demo.py
 
 test: $(STAMP) ## the test suite
+	$(BIN)/python -m compileall -q gitledger  # thousands of commands are started; none should compile us anew
 	$(BIN)/python -m pytest -n auto --dist worksteal -q
 
 test-real: $(STAMP) ## two packages from the index, with their own tests, through the whole path
