@@ -18,6 +18,7 @@ __all__ = [
     "EXIT_YES",
     "ConfigError",
     "DecodeError",
+    "InconclusiveError",
     "InternalError",
     "LedgerError",
     "MachineError",
@@ -87,6 +88,12 @@ class MachineError(LedgerError):
     """A child process, device or fact of the machine could not be handled."""
 
     exit_status = EXIT_USAGE
+
+
+class InconclusiveError(MachineError):
+    """The machine could not run what was asked for, which says nothing of what would have come of it."""
+
+    exit_status = EXIT_INCONCLUSIVE
 
 
 class DecodeError(LedgerError):

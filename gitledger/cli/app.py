@@ -25,6 +25,7 @@ EXIT_READER_GONE = 141
 COMMANDS: dict[str, tuple[str, str]] = {
     "init": ("init", "Set up configuration, signer, fetch refspecs and hooks"),
     "record": ("record", "Run a shard and leave its signed receipt"),
+    "run": ("run", "Run what is stale, record each, merge when all is covered"),
     "plan": ("plan", "Say what is fresh, what carries, what must run"),
     "merge": ("merge", "Sign a snapshot of the receipts that cover a commit"),
     "verify": ("verify", "Judge a commit's evidence by policy"),
@@ -129,6 +130,7 @@ def app(ctx: click.Context, directory: str | None, quiet: bool, verbose: bool, n
     git ledger init                     once in a repository
     git ledger record --shard unit      run a shard, leave its receipt
     git ledger plan                     what is fresh, carries, is stale
+    git ledger run                      run what is stale, merge when all is covered
     git ledger merge                    sign what covers the commit
     git ledger verify --policy-from origin/main
     """

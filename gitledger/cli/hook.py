@@ -8,7 +8,7 @@ from dataclasses import replace
 import click
 
 from gitledger.cli.output import Output
-from gitledger.cli.world import enter
+from gitledger.cli.world import enter, signer_of, user_name
 from gitledger.errors import EXIT_NO, EXIT_YES
 
 
@@ -18,16 +18,24 @@ from gitledger.errors import EXIT_NO, EXIT_YES
 @click.pass_obj
 def command(output: Output, name: str, arguments: tuple[str, ...]) -> int:  # noqa: ARG001
     """Do what a git hook does; git hands it the remote's name and URL, and the refs on standard input."""
+    from gitledger.cli.run_screen import Screen
     from gitledger.report.text import finding_lines
     from gitledger.store.git import without_repository
     from gitledger.workflows.pre_push import parse_push, pre_push
+    from gitledger.workflows.run_hook import PushRun
 
     if output.environ.get("GITLEDGER_SKIP", "0") not in ("", "0"):
         output.message("git ledger: skipped by GITLEDGER_SKIP")
         return EXIT_YES
     lines = parse_push(sys.stdin.read())
-    session = enter(replace(output, environ=without_repository(output.environ)))
-    done = pre_push(session, arguments[0] if arguments else "origin", lines)
+    output = replace(output, environ=without_repository(output.environ))
+    session = enter(output)
+    runs = PushRun(
+        signer=lambda: signer_of(output, session, None),
+        user=user_name(session),
+        watch=Screen.of(output, slots=1, logs=session.repo.git_dir / "gitledger" / "logs", tail_to_stderr=True),
+    )
+    done = pre_push(session, arguments[0] if arguments else "origin", lines, runs=runs)
     for ref, verdict in done.judged:
         if not verdict.verdict.passed:
             output.message(f"git ledger: {ref}")

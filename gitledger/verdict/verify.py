@@ -15,7 +15,7 @@ from gitledger.verdict.situation import Situation
 from gitledger.verdict.tests_policy import TestLists, judge_tests
 from gitledger.verdict.union import Union
 
-__all__ = ["Ignored", "ignored_records", "judge"]
+__all__ = ["Ignored", "agreeing_snapshot", "ignored_records", "judge"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +147,11 @@ def _merged(union: Union, situation: Situation) -> Iterator[Finding]:
         found=faults[0],
         remedy=remedy,
     )
+
+
+def agreeing_snapshot(union: Union, situation: Situation) -> HeldMerged | None:
+    """Return the newest merged receipt that counts and names exactly what stands now, None where there is none."""
+    return next((held for held in situation.snapshots if not _snapshot_fault(held, union)), None)
 
 
 def _snapshot_fault(held: HeldMerged, union: Union) -> str:

@@ -14,6 +14,7 @@ from gitledger.store.refs import INBOX_PREFIX
 from gitledger.store.remote import IN_PUSH_VARIABLE, remote_names
 from gitledger.workflows.judge import Verified, verify
 from gitledger.workflows.publish import sync_with
+from gitledger.workflows.run_hook import PushRun
 from gitledger.workflows.session import Session
 from gitledger.workflows.trusted import read_config
 
@@ -86,12 +87,14 @@ def pre_push(
     lines: Iterable[PushLine],
     *,
     clock: Callable[[], float] = time.monotonic,
+    runs: PushRun | None = None,
 ) -> Pushed:
     """Return whether a push may go on.
 
     Judged by the policy of the remote's default branch, never by that of the pushed commit. Branches that policy
     protects are judged in `block` mode, the others in the mode of `git config gitledger.prePush`, else of the
-    policy. A push of nothing but the ledger, deletions, and pushes made by our own sync are let through.
+    policy. In `run` mode what is stale is run first, by `runs`, and then judged in `block` mode. A push of nothing
+    but the ledger, deletions, and pushes made by our own sync are let through.
     """
     result = Pushed()
     pushed = [line for line in lines if not line.is_delete and not line.is_ours]
@@ -100,7 +103,8 @@ def pre_push(
     started = clock()
     rules = _rules(session, remote, result)
     for line in pushed:
-        _judge_line(session, line, rules, result)
+        left_s = rules.hooks.timeout - (clock() - started)
+        _judge_line(session, line, rules, result, runs if rules.mode == "run" else None, left_s)
     left_s = rules.hooks.timeout - (clock() - started)
     if result.allowed and rules.mode != "off":
         _publish(session, remote, left_s, result)
@@ -127,10 +131,6 @@ def _rules(session: Session, remote: str, result: Pushed) -> _Rules:
         result.messages.append(f"no configuration at {source} yet: this push is not judged")
         return _Rules(hooks=HooksConfig(), mode=own or "warn", commit=None, source=source)
     mode = own or hooks.pre_push
-    if mode == "run":
-        raise ConfigError(
-            "unsupported-yet", "hooks.pre_push: run can't be put in force yet", f"git config {MODE_KEY} block"
-        )
     return _Rules(hooks=hooks, mode=mode, commit=commit, source=source)
 
 
@@ -160,11 +160,13 @@ def _default_branch(session: Session, remote: str) -> tuple[CommitId | None, str
     return None, remote
 
 
-def _judge_line(session: Session, line: PushLine, rules: _Rules, result: Pushed) -> None:
+def _judge_line(
+    session: Session, line: PushLine, rules: _Rules, result: Pushed, runs: PushRun | None, left_s: float
+) -> None:
     branch = line.remote_ref.removeprefix("refs/heads/")
     is_branch = branch != line.remote_ref
     protected = is_branch and any(fnmatch.fnmatchcase(branch, pattern) for pattern in rules.hooks.protect)
-    mode = "block" if protected else rules.mode
+    mode = "block" if protected or rules.mode == "run" else rules.mode
     if mode == "off" or rules.commit is None:
         return
     try:
@@ -173,6 +175,9 @@ def _judge_line(session: Session, line: PushLine, rules: _Rules, result: Pushed)
         return
     try:
         verdict = verify(session, commit, policy_from=rules.commit)
+        if runs is not None and not verdict.verdict.passed:
+            result.messages.append(runs.of(session, commit, policy_from=rules.commit, left_s=left_s))
+            verdict = verify(session, commit, policy_from=rules.commit)
     except LedgerError as error:
         text = f"{line.remote_ref}: can't be judged: {error}"
         if mode == "block":

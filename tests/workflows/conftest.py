@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from gitledger.errors import LedgerError
+from gitledger.machine.interrupts import Interrupts
 from gitledger.trust.keys import PublicKey
 from gitledger.trust.private_keys import load_private_key
 from gitledger.trust.sign import claim_of, sign_payload
@@ -26,6 +27,7 @@ from gitledger.workflows.asked import Asked, request_of
 from gitledger.workflows.judge import verify
 from gitledger.workflows.merge import merge
 from gitledger.workflows.record import record
+from gitledger.workflows.run import RunRequest, run
 from gitledger.workflows.session import Session, open_session
 from gitledger.workflows.trusted import read_config
 
@@ -274,3 +276,98 @@ def make_security_key():
         return SoftwareSecurityKey(private=private, key=PublicKey(blob=blob, algorithm=name), flags=flags)
 
     return make
+
+
+# --- runs of several shards -------------------------------------------------------------------------------------
+
+
+class Listener:
+    """A watcher that keeps what it was told."""
+
+    def __init__(self) -> None:
+        self.waited: list[str] = []
+
+    def started(self, attempt: Any) -> None: ...
+
+    def ended(self, attempt: Any, seconds: float, ended: Any) -> None: ...
+
+    def waits(self, job: Any, why: str) -> None:
+        self.waited.append(why)
+
+    def given_up(self, job: Any, fault: Any) -> None: ...
+
+    def tick(self, running: Any, waiting: Any) -> None: ...
+
+
+@dataclass
+class Driven:
+    """A project whose shards are run in this process, by Alice; their commands see `$OUT`, a folder beside it."""
+
+    project: Any
+    out: Path
+    env: dict[str, str]
+    watch: Listener
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.project, name)
+
+    def run(self, **options: Any) -> Any:
+        session = open_session(
+            self.path, environ=self.env, home=Path(self.env["HOME"]), now=lambda: datetime.now(UTC)
+        )
+        key = FileSigner(load_private_key(self.key("alice").read_bytes(), where="alice"))
+        with Interrupts() as interrupts:
+            return run(session, RunRequest(**options), key, watch=self.watch, interrupts=interrupts)
+
+    def ran(self) -> list[str]:
+        """Return what shards wrote into `$OUT/ran`, sorted."""
+        file = self.out / "ran"
+        return sorted(file.read_text().split()) if file.exists() else []
+
+
+@pytest.fixture
+def driven(make_project, hermetic_env, tmp_path):
+    """Return a maker of projects to run shards of: `driven(configuration, VARIABLE=value)`."""
+
+    def make(config: str, files: dict[str, str] | None = None, **variables: str) -> Driven:
+        out = tmp_path / "out"
+        out.mkdir()
+        hermetic_env["OUT"] = str(out)
+        made = make_project(config, {"src/a.py": "1\n", **(files or {})})
+        return Driven(made, out, {**made.repo.env, **variables}, Listener())
+
+    return make
+
+
+class StandInSmi:
+    """Two GPUs by a stand-in for `nvidia-smi`, since no machine of ours has one: a script that prints two files."""
+
+    FIRST, SECOND = "GPU-11111111-aaaa-bbbb-cccc-000000000001", "GPU-22222222-aaaa-bbbb-cccc-000000000002"
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir()
+        script = folder / "nvidia-smi"
+        cases = "--query-gpu=index*) cat state;; --query-gpu=uuid*) cat facts;; --query-compute*) cat apps;; *) exit 2;;"
+        script.write_text(f'#!/bin/sh\ncd {folder}; case "$1" in {cases} esac\n')
+        script.chmod(0o755)
+        cards = ((0, self.FIRST), (1, self.SECOND))
+        (folder / "facts").write_text("".join(f"{uuid}, 81559, 550.54, NVIDIA H100\n" for _, uuid in cards))
+        self.used(3)
+        self.idle()
+
+    def used(self, mib: int) -> None:
+        rows = f"0, {self.FIRST}, {mib}, 81559\n1, {self.SECOND}, {mib}, 81559\n"
+        (self.folder / "state").write_text(rows)
+
+    def busy(self, uuid: str) -> None:
+        (self.folder / "apps").write_text(f"{uuid}, 4711\n")
+
+    def idle(self) -> None:
+        (self.folder / "apps").write_text("")
+
+
+@pytest.fixture
+def smi(tmp_path) -> StandInSmi:
+    """A stand-in for `nvidia-smi` that tells of two GPUs, used or not as the test says."""
+    return StandInSmi(tmp_path / "smi")

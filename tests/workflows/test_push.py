@@ -106,3 +106,35 @@ def test_init_is_idempotent_and_uninstall_restores_the_hook_that_was_there(pushe
 def test_s07_plain_fetch_against_a_remote_without_any_ledger(pushed):
     project = pushed("warn")
     project.repo.git("fetch", "-q", "origin")
+
+
+def test_run_makes_the_evidence_that_is_missing_and_then_judges(pushed):
+    project = pushed("run")
+    project.repo.commit({"src/a": "2"})
+    project.repo.git("push", "-q", "origin", "main")
+    assert project.verify()[0] == "passed"
+    assert "refs/notes/gitledger/records" in remote_refs(project)
+
+    project.repo.commit({"check.sh": "exit 1\n"})
+    with pytest.raises(AssertionError, match="the push is stopped"):
+        project.repo.git("push", "origin", "main")
+
+
+def test_run_ends_within_the_hooks_time_and_stops_the_push(pushed):
+    project = pushed("run")
+    short = CONFIG.replace("MODE", "run").replace("[release]", "[release], timeout: 8s")
+    project.repo.commit({"check.sh": "sleep 300\n", ".gitledger/config.yaml": short})
+    project.repo.git("push", "-q", "--no-verify", "origin", "main")
+    project.repo.commit({"src/a": "2"})
+    with pytest.raises(AssertionError, match="the hook's time was up"):
+        project.repo.git("push", "origin", "main")
+    assert project.plan()["it"] == ("stale", "not-green")
+
+
+def test_run_runs_only_what_is_checked_out(pushed):
+    project = pushed("run")
+    project.repo.git("checkout", "-q", "-b", "topic")
+    project.repo.commit({"src/a": "2"})
+    project.repo.git("checkout", "-q", "main")
+    with pytest.raises(AssertionError, match="is not checked out, so nothing was run"):
+        project.repo.git("push", "origin", "topic")

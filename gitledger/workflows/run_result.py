@@ -1,0 +1,116 @@
+"""What a run came to, as one value: its receipts, what could not run, the merge, and the exit status of it all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gitledger.errors import EXIT_NO, EXIT_NOT_STORED, EXIT_YES, LedgerError
+from gitledger.records.ids import CommitId, ShardKey
+from gitledger.verdict.plan import describe_choice
+from gitledger.verdict.union import Union
+from gitledger.workflows.merge import Merged
+from gitledger.workflows.record import Recorded
+
+__all__ = ["RunResult"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """What was asked for, and what came of it. `union` is what stands now, or stood where a signal came.
+
+    `results` are the receipts of each shard in their order, the last of which counts. `faults` are the shards that
+    could not be run, `left` those that were not started any more: because of `stopped`, or because of the signal
+    `interrupted`.
+    """
+
+    commit: CommitId
+    asked: tuple[ShardKey, ...]
+    union: Union
+    results: Mapping[ShardKey, list[Recorded]] = field(default_factory=dict)
+    faults: Mapping[ShardKey, LedgerError] = field(default_factory=dict)
+    left: tuple[ShardKey, ...] = ()
+    stopped: LedgerError | None = None
+    interrupted: int | None = None
+    merge: Merged | None = None
+    merge_error: LedgerError | None = None
+
+    @property
+    def uncovered(self) -> tuple[ShardKey, ...]:
+        """Shards for which nothing stands, green or red: while there are any, nothing is merged."""
+        return tuple(choice.shard.key for choice in self.union.choices if choice.result is None)
+
+    @property
+    def red(self) -> tuple[ShardKey, ...]:
+        """Shards that were asked for and have no green evidence now; those that could not be run at all aside."""
+        never = set(self.faults) - set(self.results)
+        stale = {choice.shard.key for choice in self.union.choices if choice.verdict == "stale"}
+        return tuple(key for key in self.asked if key in stale and key not in never)
+
+    @property
+    def is_merge_refused(self) -> bool:
+        """Tell whether every shard is covered, and there is still no green merged receipt to be had."""
+        if self.uncovered:
+            return False
+        if self.merge_error is not None:
+            return self.merge_error.code != "unsigned"
+        return self.merge is not None and not self.merge.is_green
+
+    @property
+    def exit_status(self) -> int:
+        """Return 0 only where all that was asked for is green, and the merge if there was one.
+
+        128 and the signal; 3 where a receipt is not stored; 2 where the tree was no longer the commit's; 1 for a
+        shard that is not green; 99 where nothing failed and the machine could not run all.
+        """
+        if self.interrupted is not None:
+            return 128 + self.interrupted
+        if any(not item.stored for items in self.results.values() for item in items):
+            return EXIT_NOT_STORED
+        if self.merge_error is not None and self.is_merge_refused:
+            return self.merge_error.exit_status
+        if self.stopped is not None:
+            return self.stopped.exit_status
+        if self.red or self.is_merge_refused:
+            return EXIT_NO
+        return min((fault.exit_status for fault in self.faults.values()), default=EXIT_YES)
+
+    def encode(self) -> dict[str, Any]:
+        """Return the document of `run --json`."""
+        rows = {choice.shard.key: describe_choice(choice) for choice in self.union.choices}
+        return {
+            "commit": self.commit,
+            "exit_status": self.exit_status,
+            "interrupted": self.interrupted,
+            "merge": None if self.merge is None or self.uncovered else self.merge.encode(),
+            "not_run": [
+                {"code": fault.code, "name": key.name, "reason": fault.message, "variant": key.variant}
+                for key, fault in self.faults.items()
+            ],
+            "not_started": [_named(key) for key in self.left],
+            "ran": [_ran(key, item) for key, items in self.results.items() for item in items],
+            "shards": [rows[key] for key in self.asked if key in rows],
+            "uncovered": [_named(key) for key in self.uncovered],
+            "stopped": None
+            if self.stopped is None
+            else {"code": self.stopped.code, "reason": self.stopped.message},
+        }
+
+
+def _named(key: ShardKey) -> dict[str, str | None]:
+    return {"name": key.name, "variant": key.variant}
+
+
+def _ran(key: ShardKey, done: Recorded) -> dict[str, Any]:
+    receipt = done.receipt
+    return {
+        "attempt": receipt.shard.attempt,
+        "name": key.name,
+        "outcome": receipt.outcome.value,
+        "reasons": list(receipt.reasons),
+        "record": done.record,
+        "seconds": (receipt.session.ended_at - receipt.session.started_at).total_seconds(),
+        "stored": done.stored,
+        "variant": key.variant,
+    }

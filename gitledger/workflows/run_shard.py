@@ -1,0 +1,123 @@
+"""One shard of a run: told from the others by its devices, recorded under the driver's one signer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from gitledger.config.schema import Config
+from gitledger.errors import InternalError, LedgerError, UsageError
+from gitledger.machine.interrupts import Interrupts
+from gitledger.records.ids import CommitId, ShardKey
+from gitledger.records.receipt import ShardReceipt
+from gitledger.trust.signer import Signer
+from gitledger.workflows.asked import Asked, request_of
+from gitledger.workflows.drive import Attempt, Ended, NotAlone, Stop
+from gitledger.workflows.record import Recorded, look, record
+from gitledger.workflows.request import Before, RecordRequest
+from gitledger.workflows.session import Session, open_session
+
+__all__ = ["ShardRuns"]
+
+_FINAL = frozenset({"other-command", "head-moved", "extra-moved", "interrupted"})
+"""Reasons that another attempt would only repeat."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ShardRuns:
+    """What the runs of one driver share. `config` declares the shards, `trusted` holds the policy.
+
+    Each run has a session of its own, since git's library serves one thread at a time; they sign and store one
+    after the other.
+    """
+
+    session: Session
+    config: Config
+    trusted: Config
+    target: CommitId
+    signer: Signer | None
+    interrupts: Interrupts
+    held: tuple[int, ...]
+    stall_s: float | None
+    timeout_s: float | None
+    mode: str
+    pass_agent: bool
+    user: str
+    echo: Callable[[ShardKey, bytes], None] | None
+    _turn: threading.Lock = field(default_factory=threading.Lock)
+
+    def record(self, attempt: Attempt) -> Ended:
+        """Run and record one attempt, in a thread of its own; raises `Stop`, `NotAlone` and `InternalError`."""
+        if self.interrupts.received:
+            raise Stop
+        key = attempt.job.key
+        try:
+            request = self._request(key)
+            session = self._session(attempt)
+            before = look(session, request.definition)
+            self._require_clean(before, alone=attempt.alone)
+            done = record(session, request, self.signer, before=before, turn=self._turn)
+        except InternalError:
+            raise
+        except LedgerError as error:
+            return Ended(fault=error)
+        return Ended(recorded=done, may_retry=self._may_retry(done))
+
+    def _request(self, key: ShardKey) -> RecordRequest:
+        request = request_of(self.config, Asked(shard=str(key)))
+        echo = self.echo
+        return replace(
+            request,
+            timeout_s=request.timeout_s if self.timeout_s is None else self.timeout_s,
+            stall_s=self.stall_s,
+            mode=self.mode,
+            pass_agent=self.pass_agent,
+            user=self.user,
+            echo=None if echo is None else lambda data: echo(key, data),
+            log=self.log_of(key),
+            interrupts=self.interrupts,
+            held=self.held,
+        )
+
+    def log_of(self, key: ShardKey) -> Path:
+        """Return the file that a shard's output goes to while it runs; the next run writes it anew."""
+        folder = self.session.repo.git_dir / "gitledger" / "logs"
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder / f"{key}.log"
+
+    def _session(self, attempt: Attempt) -> Session:
+        shared = self.session
+        return open_session(
+            shared.repo.worktree or Path(),
+            environ={**shared.environ, **attempt.grant.variables},
+            home=shared.home,
+            now=shared.now,
+            offline=shared.offline,
+        )
+
+    def _require_clean(self, before: Before, *, alone: bool) -> None:
+        """Refuse to run on another commit than the others, or on a tree that is not the commit's."""
+        if before.head != self.target:
+            text = f"HEAD moved from {self.target[:12]} to {before.head[:12]}; commits are never mixed"
+            raise Stop(UsageError("head-moved", text, "git ledger run, which begins with what is stale there"))
+        dirt = sorted({*before.state.changed, *before.state.untracked, *before.shadows})
+        if dirt and not alone:
+            raise NotAlone
+        if dirt:
+            text = f"the work tree is not the commit's any more: {', '.join(dirt[:5])}"
+            hint = "ignore it in .gitignore, or let the command clean up; `git ledger run` resumes"
+            raise Stop(UsageError("became-dirty", text, hint))
+
+    def _may_retry(self, done: Recorded) -> bool:
+        """Tell whether another attempt could end better, and policy would count it."""
+        receipt: ShardReceipt = done.receipt
+        limit = self.trusted.policy.max_attempts
+        return (
+            done.stored
+            and not receipt.is_green
+            and not receipt.repo.dirty
+            and not _FINAL.intersection(receipt.reasons)
+            and (limit is None or receipt.shard.attempt < limit)
+        )

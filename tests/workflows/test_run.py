@@ -1,0 +1,310 @@
+"""`run`: exactly what a plan calls stale, each recorded as it ends, merged once every shard is covered."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from gitledger.errors import LedgerError
+from gitledger.machine.sole import sole_driver
+
+
+def config(shards: dict[str, str], policy: str = "{}") -> str:
+    """Return a configuration of shards whose commands are shell lines; `more: …` may follow a line after `##`."""
+    lines = ["version: 1", "repository: demo", "shards:"]
+    for name, text in shards.items():
+        line, _, more = text.partition("##")
+        command = f"sh -c '{line.strip()}'"
+        lines.append(f'  {name}: {{paths: [src], command: "{command}", results: exit-status{more}}}')
+    return "\n".join([*lines, f"policy: {policy}", ""])
+
+
+# --- what runs --------------------------------------------------------------------------------------------------
+
+
+def test_what_is_stale_runs_once_and_is_merged_once(driven):
+    project = driven(config({"a": "echo a >> $OUT/ran", "b": "echo b >> $OUT/ran"}))
+    project.ledger("record", "--shard", "a")
+
+    first = project.run()
+    again = project.run()
+
+    assert project.ran() == ["a", "b"]
+    assert (first.exit_status, first.merge.outcome) == (0, "passed")
+    assert (again.exit_status, again.merge, again.results) == (0, None, {})
+    assert project.verify()[0] == "passed"
+
+
+def test_all_runs_what_is_fresh_too(driven):
+    project = driven(config({"a": "echo a >> $OUT/ran", "b": "echo b >> $OUT/ran"}))
+    project.run()
+
+    done = project.run(shards=("a",), everything=True)
+
+    assert project.ran() == ["a", "a", "b"]
+    assert done.merge.is_green
+
+
+def test_some_shards_are_run_and_nothing_is_merged_before_all_are_covered(driven):
+    project = driven(config({"a": "true", "b": "true"}))
+
+    some = project.run(shards=("a",))
+    rest = project.run()
+
+    assert (some.exit_status, some.merge.receipt, [str(key) for key in some.uncovered]) == (0, None, ["b"])
+    assert [str(key) for key in rest.results] == ["b"]
+    assert rest.merge.is_green
+
+
+def test_a_shard_that_fails_stops_no_other_and_is_merged_as_failed(driven):
+    project = driven(config({"a": "exit 3", "b": "true"}))
+
+    done = project.run()
+
+    assert (done.exit_status, done.merge.outcome) == (1, "failed")
+    assert [str(key) for key in done.red] == ["a"]
+    assert project.plan()["b"][0] == "fresh"
+
+
+def test_a_dirty_tree_is_refused_before_anything_runs(driven):
+    project = driven(config({"a": "echo a >> $OUT/ran"}))
+    project.repo.write("src/stray.py", "")
+
+    with pytest.raises(LedgerError) as caught:
+        project.run()
+
+    assert (caught.value.code, project.ran()) == ("dirty-start", [])
+    assert "src/stray.py" in caught.value.message
+
+
+def test_a_command_that_does_not_exist_is_no_failure_of_a_test(driven):
+    project = driven(
+        config({"b": "true"}).replace(
+            "policy", "  a: {paths: [src], command: no-such-program, results: exit-status}\npolicy"
+        )
+    )
+
+    done = project.run()
+
+    assert [(str(key), fault.code) for key, fault in done.faults.items()] == [("a", "command-not-found")]
+    assert done.exit_status == 2
+    assert project.plan() == {"b": ("fresh", "recorded"), "a": ("stale", "never-recorded")}
+
+
+# --- attempts ---------------------------------------------------------------------------------------------------
+
+FLAKY = "echo x >> $OUT/ran; test $(wc -l < $OUT/ran) -ge 3"
+
+
+def test_retries_are_attempts_and_all_are_kept(driven):
+    project = driven(config({"a": FLAKY}))
+
+    done = project.run(retries=5)
+
+    outcomes = [
+        (item.receipt.shard.attempt, item.receipt.is_green) for items in done.results.values() for item in items
+    ]
+    assert outcomes == [(1, False), (2, False), (3, True)]
+    assert done.exit_status == 0
+    [row] = project.ledger("plan", "--json").document["shards"]
+    assert len(row["attempts"]) == 3
+
+
+def test_no_more_attempts_are_made_than_policy_counts(driven):
+    project = driven(config({"a": FLAKY}, "{max_attempts: 2}"))
+
+    done = project.run(retries=5)
+
+    assert [len(items) for items in done.results.values()] == [2]
+    assert done.exit_status == 1
+
+
+# --- beside each other ------------------------------------------------------------------------------------------
+
+MEET = "touch $OUT/{0}; n=0; until test -e $OUT/{1}; do n=$((n+1)); test $n -lt 600 || exit 1; sleep 0.05; done"
+
+
+def test_jobs_run_at_the_same_time(driven):
+    """Each waits for the other, so that one after the other both would fail."""
+    project = driven(config({"a": MEET.format("a", "b"), "b": MEET.format("b", "a")}))
+
+    assert project.run(jobs=2).exit_status == 0
+
+
+def test_the_longest_comes_first_by_the_durations_of_the_ledger(driven):
+    project = driven(config({"quick": "echo quick >> $OUT/order", "slow": "sleep 0.4; echo slow >> $OUT/order"}))
+    project.run()
+    project.repo.commit({"src/a.py": "2\n"})
+    (project.out / "order").unlink()
+
+    project.run()
+
+    assert (project.out / "order").read_text().split() == ["slow", "quick"]
+
+
+def test_files_that_come_and_go_beside_a_shard_make_it_wait_and_not_dirty(driven):
+    """A run looks at the tree before it starts; what another run leaves about meanwhile is not in the commit."""
+    mess = "touch src/mess; touch $OUT/on; sleep 1; rm src/mess"
+    late = "n=0; until test -e $OUT/on; do n=$((n+1)); test $n -lt 600 || exit 1; sleep 0.05; done"
+    project = driven(config({"mess": mess, "late": late, "last": "true"}))
+
+    done = project.run(jobs=2)
+
+    assert done.exit_status == 0
+    assert not any(item.receipt.repo.dirty for items in done.results.values() for item in items)
+
+
+def test_a_tree_that_a_shard_made_dirty_ends_the_run_before_more_is_in_vain(driven):
+    project = driven(config({"a": "echo a >> $OUT/ran; touch src/left", "b": "echo b >> $OUT/ran"}))
+
+    done = project.run()
+
+    assert (done.stopped.code, done.exit_status) == ("became-dirty", 2)
+    assert "src/left" in done.stopped.message
+    assert len(project.ran()) == len(done.left) == 1
+
+
+def test_r18_a_head_that_moves_ends_the_run_and_commits_are_never_mixed(driven):
+    project = driven(
+        config({"a": "git commit -q --allow-empty -m moved", "b": "git commit -q --allow-empty -m m"})
+    )
+
+    done = project.run()
+
+    assert (done.stopped.code, len(done.left)) == ("head-moved", 1)
+    [[item]] = done.results.values()
+    assert "head-moved" in item.receipt.reasons
+    assert not item.receipt.is_green
+
+
+def test_a_second_driver_is_refused_while_the_first_lives(driven):
+    project = driven(config({"a": "true"}))
+
+    with sole_driver(project.path / ".git/gitledger/run.lock"), pytest.raises(LedgerError) as caught:
+        project.run()
+
+    assert caught.value.code == "run-in-progress"
+    assert project.run().exit_status == 0
+
+
+# --- what the machine has to give -------------------------------------------------------------------------------
+
+
+def test_more_memory_than_there_is_is_the_machines_fault_and_other_shards_run(driven):
+    project = driven(config({"a": "true ##, memory: 900TiB", "b": "true"}))
+
+    done = project.run()
+
+    assert [(str(key), fault.code) for key, fault in done.faults.items()] == [("a", "machine-not-ready")]
+    assert done.exit_status == 99
+    assert project.plan() == {"a": ("stale", "never-recorded"), "b": ("fresh", "recorded")}
+
+
+def test_gpus_are_handed_out_apart_and_stand_in_the_receipts(driven, smi):
+    project = driven(
+        config(
+            {
+                "a": MEET.format("a", "b") + "; echo $CUDA_VISIBLE_DEVICES >> $OUT/ran ##, gpus: 1",
+                "b": MEET.format("b", "a") + "; echo $CUDA_VISIBLE_DEVICES >> $OUT/ran ##, gpus: 1",
+            }
+        ),
+        PATH=f"{smi.folder}{os.pathsep}{os.environ['PATH']}",
+    )
+
+    done = project.run(jobs=2)
+
+    assert project.ran() == ["0", "1"]
+    gpus = [item.receipt.environment.gpu for items in done.results.values() for item in items]
+    assert {gpu.uuids for gpu in gpus} == {(smi.FIRST,), (smi.SECOND,)}
+    assert done.exit_status == 0
+
+
+def test_one_gpu_is_given_to_one_shard_at_a_time(driven, smi):
+    alone = "mkdir $OUT/busy && sleep 0.3 && rmdir $OUT/busy ##, gpus: 2"
+    project = driven(
+        config({"a": alone, "b": alone, "c": alone}), PATH=f"{smi.folder}{os.pathsep}{os.environ['PATH']}"
+    )
+
+    assert project.run(jobs=3).exit_status == 0
+
+
+def test_r12_a_device_that_is_not_clean_yet_is_waited_for(driven, smi):
+    smi.used(40_000)
+    project = driven(config({"a": "true ##, gpus: 2"}), PATH=f"{smi.folder}{os.pathsep}{os.environ['PATH']}")
+    smi.busy(smi.FIRST)
+    threading.Timer(1.5, smi.idle).start()
+
+    done = project.run(wait_s=60.0)
+
+    assert done.exit_status == 0
+    assert any("compute on it" in why for why in project.watch.waited)
+
+
+def test_r12_a_device_that_stays_unclean_is_an_infrastructure_casualty_and_no_failure(driven, smi):
+    smi.busy(smi.SECOND)
+    project = driven(
+        config({"a": "true ##, gpus: 2", "b": "true"}), PATH=f"{smi.folder}{os.pathsep}{os.environ['PATH']}"
+    )
+
+    done = project.run(wait_s=0.5)
+
+    [fault] = done.faults.values()
+    assert (fault.code, done.exit_status, done.red) == ("machine-not-ready", 99, ())
+    assert "GPU 1" in fault.message
+    assert project.plan()["a"] == ("stale", "never-recorded")
+
+
+def test_a_machine_without_gpus_says_so_at_once(driven):
+    project = driven(config({"a": "true ##, gpus: 1"}), CUDA_VISIBLE_DEVICES="")
+    began = time.monotonic()
+
+    done = project.run(wait_s=600.0)
+
+    assert done.exit_status == 99
+    assert time.monotonic() - began < 60
+
+
+# --- the command ------------------------------------------------------------------------------------------------
+
+
+def test_the_command_says_what_came_of_it_in_lines_and_as_a_document(driven):
+    project = driven(config({"good": "true", "bad": "echo seen; exit 1"}))
+
+    said = project.ledger("run", "--jobs", "2", "--tail", expect=1)
+    document = project.ledger("run", "good", "--all", "--json", expect=1).document
+
+    assert "bad | seen" in said.out
+    assert "git ledger: failed bad in" in said.err
+    assert "bad   stale  not-green  ran" in said.out
+    assert (document["exit_status"], [item["name"] for item in document["ran"]]) == (1, ["good"])
+
+
+@pytest.mark.parametrize(
+    ("args", "code"),
+    [(("x",), "unknown-shard"), (("--stall", "soon"), "bad-duration"), (("--jobs", "0"), "usage")],
+)
+def test_words_that_make_no_sense_are_one_clear_error(driven, args, code):
+    project = driven(config({"a": "true"}))
+
+    said = project.ledger("run", *args, expect=2)
+
+    assert f"[{code}]" in said.err
+    assert len(said.err.splitlines()) == 1
+
+
+def test_a_configuration_without_shards_has_nothing_to_run(driven):
+    project = driven("version: 1\nrepository: demo\nshards: {}\n")
+
+    assert "[no-shards]" in project.ledger("run", expect=2).err
+
+
+def test_logs_lie_in_the_git_folder_for_this_user_alone(driven):
+    project = driven(config({"a": "echo said"}))
+    project.run()
+
+    log = Path(project.path, ".git/gitledger/logs/a.log")
+    assert (log.read_text(), log.stat().st_mode & 0o777) == ("said\n", 0o600)
