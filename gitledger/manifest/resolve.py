@@ -51,10 +51,6 @@ class Manifest:
         """Return the digest with the extra inputs that a receipt claims; raises as `digest_of` does."""
         return digest_of(self.definition, self.entries, extra)
 
-    def covers(self, path: str) -> bool:
-        """Tell whether the file at `path` (from the root) is one of the inputs, or lies in a folder that is."""
-        return not self.uncovered([path])
-
     def uncovered(self, paths: Iterable[str]) -> tuple[str, ...]:
         """Return those of `paths` that the manifest does not cover, in the order given."""
         inputs = {entry.path: entry.kind for entry in self.entries if entry.kind != "absent"}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +21,7 @@ from gitledger.store.git import AGENT_VARIABLES, Git
 from gitledger.store.index_file import Indexed, read_index
 from gitledger.store.leftovers import sweep_folders
 
-__all__ = ["WorkTreeState", "work_tree_state"]
+__all__ = ["Survey", "WorkTreeState", "survey", "work_tree_state"]
 
 _HIDES_NOTHING = (
     *("-c", f"core.hooksPath={os.devnull}"),
@@ -68,13 +68,33 @@ class WorkTreeState:
         return bool(self.changed or self.untracked)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """What a look at the work tree found; whether the folders of `self_ignored` count is for scopes to decide."""
+
+    root: Path
+    seen: WorkTreeState
+    self_ignored: tuple[str, ...]
+
+    def state(self, scope_paths: Sequence[str]) -> WorkTreeState:
+        """Return the state for the declared paths and patterns of `scope_paths`, from the root."""
+        hidden = [folder for folder in self.self_ignored if _in_scope(self.root, folder, scope_paths)]
+        untracked = tuple(sorted({*self.seen.untracked, *hidden}))
+        return replace(self.seen, untracked=untracked) if hidden else self.seen
+
+
 def work_tree_state(git: Git, *, scope_paths: Sequence[str] = ()) -> WorkTreeState:
-    """Return the state of the work tree that `git.folder` lies in.
+    """Return the state of the work tree that `git.folder` lies in, for the declared paths of a shard.
 
     `scope_paths` are the declared paths and patterns, from the root; a folder that ignores itself (its own
     `.gitignore` is `*`: caches, virtual environments) is dirt only where one of them reaches into it. Raises
     `UsageError` `no-work-tree`, and `StoreError` where git can't tell.
     """
+    return survey(git).state(scope_paths)
+
+
+def survey(git: Git) -> Survey:
+    """Return what the work tree that `git.folder` lies in holds; raises as `work_tree_state` does."""
     # A run may have configured filters and hooks that git would start now, with the recorder's environment.
     keyless = {name: value for name, value in git.env.items() if name not in AGENT_VARIABLES}
     top = replace(git, folder=_top(git), env=keyless)
@@ -82,11 +102,15 @@ def work_tree_state(git: Git, *, scope_paths: Sequence[str] = ()) -> WorkTreeSta
     with ThreadPoolExecutor(2) as meanwhile:
         untracked, ignored = meanwhile.submit(_untracked, top), meanwhile.submit(_ignored, top)
         head, changed = _tracked(top)
-    hidden = _self_ignored(top, ignored.result(), scope_paths)
-    return WorkTreeState(
-        head=head,
-        changed=tuple(sorted(set(changed))),
-        untracked=tuple(sorted({*untracked.result(), *hidden})),
+    rules, folders = _self_ignored(top, ignored.result())
+    return Survey(
+        root=top.folder,
+        seen=WorkTreeState(
+            head=head,
+            changed=tuple(sorted(set(changed))),
+            untracked=tuple(sorted({*untracked.result(), *rules})),
+        ),
+        self_ignored=folders,
     )
 
 
@@ -199,21 +223,23 @@ def _ignored(git: Git) -> list[str]:
     return _paths(*(git, "ls-files", "--others", "--ignored", "--directory", "--exclude-per-directory=.gitignore"))
 
 
-def _self_ignored(git: Git, ignored: Iterable[str], scope_paths: Sequence[str]) -> Iterator[str]:
-    """Yield what untracked `.gitignore` files hide that hide themselves as well.
+def _self_ignored(git: Git, ignored: Iterable[str]) -> tuple[list[str], tuple[str, ...]]:
+    """Return untracked `.gitignore` files that hide themselves, and folders that hide themselves as a whole.
 
     A rule that isn't part of the tree covers nothing, except for a folder whose whole rule is `*`, that holds
     nothing tracked and that no declared path reaches into. git doesn't descend into folders that a rule from
-    above covers, so whatever this lists stands in a folder of its own.
+    above covers, so whatever this finds stands in a folder of its own.
     """
-    rules = [path for path in ignored if path == ".gitignore" or path.endswith("/.gitignore")]
-    root, folders = git.folder, _tracked_folders(_index(git)) if rules else frozenset()
-    for rule in rules:
+    found = [path for path in ignored if path == ".gitignore" or path.endswith("/.gitignore")]
+    tracked = _tracked_folders(_index(git)) if found else frozenset()
+    rules, folders = [], []
+    for rule in found:
         folder = rule.removesuffix(".gitignore")
-        if not folder or folder in folders or not _ignores_everything(root / rule):
-            yield rule
-        elif _in_scope(root, folder, scope_paths):
-            yield folder
+        if not folder or folder in tracked or not _ignores_everything(git.folder / rule):
+            rules.append(rule)
+        else:
+            folders.append(folder)
+    return rules, tuple(folders)
 
 
 def _tracked_folders(index: Iterable[str]) -> frozenset[str]:

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from gitledger.errors import ManifestError
+from gitledger.manifest.touched import touched
 from gitledger.records.ids import CommitId, ShardKey
 from gitledger.store.edits import Edits
+from gitledger.store.worktree import Survey
 from gitledger.verdict.finding import Finding, Verdict
 from gitledger.verdict.pins import judge_pins
 from gitledger.verdict.plan import describe_choice, summarise
@@ -81,17 +83,19 @@ def plan(session: Session, target: CommitId, *, policy_from: str | None = None, 
     with Edits(repo.git) as edits:
         case = gather(session, target, policy_from=policy_from, carry=carry)
         union = form_union(case.situation)
-        return Plan(case=case, union=union, uncommitted=tuple(_uncommitted(case, edits.paths())))
+        return Plan(case=case, union=union, uncommitted=tuple(_uncommitted(case, edits.survey())))
 
 
-def _uncommitted(case: Case, edits: tuple[str, ...]) -> Iterator[Uncommitted]:
-    """Yield what uncommitted edits would make stale."""
+def _uncommitted(case: Case, survey: Survey) -> Iterator[Uncommitted]:
+    """Yield the shards that uncommitted edits would make stale, were they committed."""
     inputs = case.inputs
-    for key in inputs.config.shard_keys() if edits else ():
+    may_differ = survey.seen.dirty or survey.self_ignored
+    for key in inputs.config.shard_keys() if may_differ else ():
         manifest = inputs.manifest(inputs.target, key)
         if isinstance(manifest, ManifestError):
             continue
-        paths = tuple(path for path in edits if manifest.covers(path.rstrip("/")))
+        state = survey.state(manifest.definition.paths)
+        paths = touched(manifest, sorted({*state.changed, *state.untracked}))
         if paths:
             yield Uncommitted(key=key, paths=paths)
 

@@ -15,6 +15,7 @@ from gitledger.errors import ManifestError
 from gitledger.manifest.definition import Definition
 from gitledger.manifest.pattern import compile_pattern, path_bytes
 from gitledger.manifest.resolve import digest_of, resolve
+from gitledger.manifest.touched import touched
 from gitledger.records.ids import ShardKey
 from gitledger.records.receipt import Split
 from gitledger.records.tree import MODE_FILE, MODE_FOLDER, TreeEntry
@@ -131,17 +132,37 @@ def test_order_and_repetition_of_patterns_mean_nothing(
 
 
 @settings(max_examples=200, deadline=None)
-@given(tree=files, paths=st.lists(patterns, min_size=1, max_size=3), excluded=st.lists(patterns, max_size=2))
-def test_covers_says_of_each_file_what_the_rule_says(
-    tree: dict[str, str], paths: list[str], excluded: list[str]
+@given(
+    tree=files,
+    paths=st.lists(patterns, min_size=1, max_size=3),
+    excluded=st.lists(patterns, max_size=2),
+    edited=st.lists(file_path, max_size=4),
+)
+def test_touched_says_of_each_file_old_or_new_what_the_rule_says(
+    tree: dict[str, str], paths: list[str], excluded: list[str], edited: list[str]
 ) -> None:
     try:
         manifest = resolve(lint(paths, excluded), DictFacts(tree), None)
     except ManifestError:
         return
-    for path in tree:
-        inside = any(takes(text, path) for text in paths) and not any(takes(text, path) for text in excluded)
-        assert manifest.covers(path) == inside
+    asked = [*tree, *edited]
+    assert touched(manifest, asked) == tuple(
+        path
+        for path in asked
+        if any(takes(text, path) for text in paths) and not any(takes(text, path) for text in excluded)
+    )
+
+
+def test_a_file_of_the_test_configuration_chain_touches_even_where_there_was_none() -> None:
+    pytest_shard = Definition.undeclared(ShardKey("unit"), command=["pytest", "tests/gpu"], paths=["src/gpu"])
+    manifest = resolve(pytest_shard, DictFacts({"src/gpu/a.py": "1", "tests/gpu/test_a.py": "2"}), None)
+    asked = ["conftest.py", "src/conftest.py", "tests/gpu/conftest.py", "tests/other/conftest.py", "setup.py"]
+    assert touched(manifest, asked) == ("conftest.py", "src/conftest.py", "tests/gpu/conftest.py")
+
+
+def test_a_folder_touches_where_a_pattern_takes_folders_alone() -> None:
+    manifest = resolve(lint(["da*/", "src/*.py"], []), DictFacts({"data/a": "1", "src/a.py": "2"}), None)
+    assert touched(manifest, ["src/new.py/", "lib/data/", "lib/data"]) == ("src/new.py/", "lib/data/")
 
 
 def test_the_digest_is_a_promise(definition: Any) -> None:
