@@ -148,6 +148,17 @@ def test_an_answer_from_the_future_or_a_damaged_one_is_no_answer(server, forges,
     refused(forges(offline=True, now=NOW + timedelta(days=2)), "forge-offline")
 
 
+@pytest.mark.parametrize("place", ["folder", "file"])
+def test_a_kept_answer_that_others_may_write_is_no_answer(server, forges, key, tmp_path, place):
+    """It grants keys: whoever can write it could grant any."""
+    server.pages["/alice.keys"] = key.line.encode()
+    forges().keys(ALICE)
+    [file] = (tmp_path / "cache").iterdir()
+    (file.parent if place == "folder" else file).chmod(0o777)
+    assert not forges().keys(ALICE).from_cache
+    assert server.asked == ["/alice.keys"] * 2
+
+
 def test_an_unreachable_forge_does_not_bring_older_keys_back(server, forges, key):
     server.pages["/alice.keys"] = key.line.encode()
     forges().keys(ALICE)

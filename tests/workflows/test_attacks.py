@@ -11,10 +11,17 @@ import base64
 import json
 import subprocess
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+
+from gitledger.records.bodies import BodyRef, TestResult, collection_digest, encode_tests
+from gitledger.records.envelope import PAYLOAD_TYPE, Envelope, Signature, pae
+from gitledger.records.ids import NodeId
+from gitledger.records.outcomes import TestOutcome
+from gitledger.trust.sshsig import SshSig, signed_data
 
 ATTACKS: dict[str, tuple[Callable[[Any], None], tuple[str, ...]]] = {}
 NOW = datetime.now(UTC)
@@ -68,6 +75,18 @@ def a_stranger_who_says_to_be_alice(stage):
 def alices_payload_under_a_strangers_signature(stage):
     payload = json.dumps(stage.honest(), separators=(",", ":"), sort_keys=True).encode()
     stage.hang(stage.seal(payload, "mallory"))
+
+
+@attack("wrong-namespace")
+def a_signature_made_for_a_git_commit(stage):
+    """Whoever gets somebody to sign a commit must not hold a receipt then."""
+    document = stage.honest()
+    signer = stage.signer("alice")
+    payload = json.dumps(document, separators=(",", ":"), sort_keys=True).encode()
+    raw = signer._private.sign(signed_data(pae(PAYLOAD_TYPE, payload), namespace="git"))
+    blob = SshSig(public_key=signer.key.blob, namespace="git", hash_name="sha512", signature=raw).encode()
+    envelope = Envelope(payload=payload, signature=Signature(keyid=signer.fingerprint, blob=blob))
+    stage.hang(envelope.encode())
 
 
 @attack("malformed: its signature is missing")
@@ -273,6 +292,62 @@ def a_forge_account_taken_over_by_a_change_of_forges(stage, forge):
     stage.repo.commit({".gitledger/config.yaml": other.replace("{user}.keys", "mine/{user}.keys")})
     forge.keys |= {"bob": stage.project.public("bob"), "mine/bob": stage.project.public("mallory")}
     stage.record("mallory")
+
+
+@attack("error forge-unreachable", "redirects to another place")
+def a_forge_that_sends_us_elsewhere(stage, forge, signers_elsewhere):
+    stage.trust({".gitledger/config.yaml": STAGE_WITH_FORGE % forge.template})
+
+    def elsewhere(handler) -> None:
+        handler.send_response(302)
+        handler.send_header("Location", signers_elsewhere.template.replace("{user}", "bob"))
+        handler.end_headers()
+
+    signers_elsewhere.keys["bob"] = stage.project.public("mallory")
+    forge.keys["bob"] = elsewhere
+    stage.record("mallory")
+
+
+@attack("error forge-unreachable", "answered more than")
+def a_forge_that_floods_us(stage, forge):
+    """Five gigabytes, with the key that would count at their head."""
+    stage.trust({".gitledger/config.yaml": STAGE_WITH_FORGE % forge.template})
+    wanted = stage.project.public("mallory").encode() + b"\n"
+
+    def flood(handler) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(5 << 30))
+        handler.end_headers()
+        with suppress(OSError):
+            handler.wfile.write(wanted)
+            for _ in range(5 << 10):
+                handler.wfile.write(b"\n" * (1 << 20))
+
+    forge.keys["bob"] = flood
+    stage.record("mallory")
+
+
+@pytest.fixture
+def signers_elsewhere(forge):
+    """A second server, to which the first may send whoever asks."""
+    other = type(forge)()
+    yield other
+    other.close()
+
+
+@attack("unknown-signer", "not-green")
+def a_strangers_newer_green_over_an_honest_failure(stage):
+    """Signatures are checked before anything is ranked: the newer one displaces nothing."""
+    stage.record()
+    green = stage.document()
+    failed = json.loads(json.dumps(green))
+    failed["predicate"] |= {"outcome": "failed", "reasons": ["test-failed"]}
+    failed["predicate"]["counts"] |= {"passed": 0, "failed": 1}
+    failed["predicate"]["session"]["exit_status"] = 1
+    later = stamp(datetime.now(UTC))
+    green["predicate"]["session"] |= {"started_at": later, "ended_at": later}
+    green["predicate"]["shard"]["attempt"] = 2
+    stage.hang(stage.seal(failed), stage.seal(green, "mallory"))
 
 
 # --- what is signed --------------------------------------------------------------------------------------------
@@ -544,6 +619,56 @@ def required_tests_cut_in_the_change(stage):
     stage.record()
 
 
+@attack("required")
+def a_test_that_only_looks_like_a_required_one(stage):
+    """Ids are compared to the letter: neither paths nor letters that look alike are made the same."""
+    required = "src/test_it.py::test_one\n"
+    config = CONFIG % "{required_tests: .gitledger/required}"
+    stage.trust({".gitledger/config.yaml": config, ".gitledger/required": required})
+    document = stage.honest()
+    twins = ["./src/test_it.py::test_one", "src/../src/test_it.py::test_one", "src/test_it.py::test_\u043ene"]
+    body = encode_tests([TestResult(node_id=NodeId(twin), outcome=TestOutcome.PASSED) for twin in twins])
+    digest = collection_digest(twins)
+    document["predicate"]["collection"] = {"full_count": 3, "full_digest": digest, "selected_digest": digest}
+    document["predicate"]["counts"] |= {"passed": 3, "collected": 3}
+    document["predicate"]["bodies"]["tests"] = BodyRef.of(body).encode()
+    oid = stage.repo.git("hash-object", "-w", "--stdin", input=body)
+    stage.hang(stage.seal(document))
+    set_body(stage, oid, oid)
+
+
+MEASURED = {
+    "src/test_alpha.py": "from alpha import alpha\n\ndef test_alpha():\n    assert alpha() == 1\n",
+    "src/alpha.py": "def alpha():\n    return 1\n\n\ndef beta(x):\n    x += 1\n    x += 2\n    return x\n",
+    ".gitignore": "__pycache__/\n.pytest_cache/\n.coverage\n",
+    ".coveragerc": "[run]\nsource = src\n[report]\nfail_under = 95\n",
+}
+MEASURED_CONFIG = CONFIG.replace('"true", results: exit-status', "pytest -q --cov --cov-report= src") % "{}"
+
+
+@attack("coverage-under", "coverage-redefined")
+def a_threshold_lowered_in_the_change(stage):
+    stage.trust({".gitledger/config.yaml": MEASURED_CONFIG, **MEASURED})
+    stage.repo.commit({".coveragerc": MEASURED[".coveragerc"].replace("95", "5")})
+    stage.record()
+
+
+@attack("coverage-redefined")
+def coverage_that_leaves_out_more_in_the_change(stage):
+    stage.trust({".gitledger/config.yaml": MEASURED_CONFIG, **MEASURED})
+    less = MEASURED[".coveragerc"] + "exclude_also = def beta\n"
+    stage.repo.commit({".coveragerc": less})
+    stage.record()
+
+
+@attack("coverage-redefined")
+def a_threshold_taken_out_of_our_own_configuration_in_the_change(stage):
+    files = {**MEASURED, ".coveragerc": "[run]\nsource = src\n"}
+    stage.trust({".gitledger/config.yaml": MEASURED_CONFIG + "coverage: {fail_under: 95}\n", **files})
+    stage.repo.commit({".gitledger/config.yaml": MEASURED_CONFIG})
+    stage.record()
+
+
 @attack("skip")
 def skips_expected_in_the_change(stage):
     config = CONFIG.replace('"true", results: exit-status', "pytest -q src") % "{expected_skips: .gitledger/skips}"
@@ -791,7 +916,7 @@ def test_a_payload_that_is_spelled_and_hung_up_by_hand_passes(stage):
 
 
 def test_there_are_enough_attacks():
-    assert len(ATTACKS) >= 60
+    assert len(ATTACKS) >= 75
 
 
 @pytest.mark.parametrize("name", ATTACKS)
