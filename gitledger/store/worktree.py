@@ -115,6 +115,8 @@ def survey(git: Git) -> Survey:
 
 
 def _top(git: Git) -> Path:
+    if git.work_tree is not None:
+        return git.work_tree
     done = git.run("rev-parse", "--show-toplevel", statuses=frozenset({0, 128}))
     if done.status or not done.text:
         raise UsageError("no-work-tree", f"{git.folder} is in no work tree ({done.reason})", "run it in a clone")
@@ -136,7 +138,10 @@ def _index(git: Git) -> list[str]:
 
 def _tracked(git: Git) -> tuple[CommitId | None, list[str]]:
     """Return HEAD and every tracked change, those inside submodules included."""
-    original = git.folder / git.run("rev-parse", "--git-path", "index").text
+    if git.git_dir is not None:
+        original = git.git_dir / "index"
+    else:
+        original = git.folder / git.run("rev-parse", "--git-path", "index").text
     doubtful, submodules = _look_into(git, original)
     head, changed = _status(git, original, doubtful)
     for path in submodules:
