@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-real lint fmt types layers check bench install
+.PHONY: help demo test test-real lint fmt types layers check bench fuzz install
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -43,5 +43,9 @@ layers: $(STAMP) ## the import contract: arrows only point down
 
 bench: $(STAMP) ## figures side by side with peers; writes docs/benchmarks.md
 	$(BIN)/python tests/bench/bench.py
+
+fuzz: $(STAMP) ## ten minutes of every decoder that reads what others wrote (Python 3.11 to 3.13)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --target .fuzz/atheris atheris
+	PYTHONPATH=.fuzz/atheris $(BIN)/python tests/fuzz/fuzz.py
 
 check: lint types layers test ## all of it
