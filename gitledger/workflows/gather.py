@@ -21,6 +21,7 @@ from gitledger.verdict.finding import Finding, blocking, note
 from gitledger.verdict.pins import redefined
 from gitledger.verdict.situation import Facts, Situation, Station, TargetShard
 from gitledger.workflows.coverage_rule import coverage_pin, coverage_rule
+from gitledger.workflows.dropped import Dropped, look_back
 from gitledger.workflows.forge_users import ask_forges
 from gitledger.workflows.inputs import Inputs
 from gitledger.workflows.relevance import Relevance
@@ -72,7 +73,8 @@ def gather(
     info = repo.commit(target)
     view = session.ledger.view()
     shards = tuple(inputs.shards(held_back))
-    stations = _stations(session, view, target, trusted, shards)
+    dropped = look_back(session, view)
+    stations = _stations(session, (view, dropped), target, trusted, shards)
     now = _moment(session, at)
     evidence = [station.evidence for station in stations]
     keys = ask_forges(session, trusted.config, trusted.signers, now, evidence, current=current_keys)
@@ -103,6 +105,7 @@ def gather(
         limits=(
             *keys.notes,
             *_limits(view, target, stations),
+            *dropped.findings({one.commit for one in stations if one.distance is not None}),
             *_coverage_pin(repo, trusted, (target, own), accepted=accept_shards),
         ),
     )
@@ -156,11 +159,16 @@ def _bodies(view: LedgerView) -> Callable[[BodyRef], bytes | None]:
 
 
 def _stations(
-    session: Session, view: LedgerView, target: CommitId, trusted: Trusted, shards: tuple[TargetShard, ...]
+    session: Session,
+    ledger: tuple[LedgerView, Dropped],
+    target: CommitId,
+    trusted: Trusted,
+    shards: tuple[TargetShard, ...],
 ) -> tuple[Station, ...]:
     """Return the target and every other commit whose evidence may matter, nearest first."""
     repo = session.repo
-    annotated = view.commits()
+    view, against = ledger[0], ledger[1].against
+    annotated = view.commits() | against.keys()
     distances = repo.distances(target, annotated)
     reachable: Collection[CommitId] = ()
     if trusted.config.carry.from_ == "policy-ref":
@@ -171,9 +179,10 @@ def _stations(
         merged_matter=any(entry.valid_before is not None for entry in trusted.signers.entries),
     )
     others = sorted(annotated - {target}, key=lambda commit: (distances.get(commit, FAR), commit))
-    found = _stations_at(repo, trusted, target, view.lines(target), 0, reachable)
+    here = (*view.lines(target), *against.get(target, ()))
+    found = _stations_at(repo, trusted, target, here, 0, reachable)
     for commit in others:
-        lines = view.lines(commit)
+        lines = (*view.lines(commit), *against.get(commit, ()))
         if not lines or relevance.of(lines, is_near=commit in distances):
             found += _stations_at(repo, trusted, commit, lines, distances.get(commit), reachable)
     return tuple(found)
