@@ -124,12 +124,27 @@ def _agree(expected: Any, actual: Any) -> bool:
 
 def _tensors(torch: Any, expected: Any, actual: Any) -> str:
     """Compare wherever the tensors lie: a reference on the CPU beside a candidate on the GPU is the usual case."""
-    pair = [value if isinstance(value, torch.Tensor) else torch.as_tensor(value) for value in (expected, actual)]
+    left = _tensor(torch, expected, actual)
+    right = _tensor(torch, actual, expected)
+    for role, value in (("expected", left), ("found", right)):
+        if value.is_meta:  # torch takes two such for alike, whatever they would hold
+            return f"{role} a tensor on the meta device, which holds no values"
     try:
-        import_module("torch.testing").assert_close(pair[1], pair[0], equal_nan=True, check_device=False)
+        import_module("torch.testing").assert_close(right, left, equal_nan=True, check_device=False)
     except AssertionError as error:
         return str(error)
     return ""
+
+
+def _tensor(torch: Any, value: Any, other: Any) -> Any:
+    """Return a value as a tensor. Python's own fractions have no precision of torch's: they take the other's."""
+    if isinstance(value, torch.Tensor):
+        return value
+    found = torch.as_tensor(value)
+    has_type = hasattr(value, "dtype") or hasattr(value, "__array_interface__")
+    if has_type or not (found.is_floating_point() and other.is_floating_point()):
+        return found
+    return torch.as_tensor(value, dtype=other.dtype)
 
 
 def _arrays(numpy: Any, expected: Any, actual: Any) -> str:

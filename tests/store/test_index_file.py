@@ -133,10 +133,11 @@ def test_a_damaged_index_is_never_taken_for_another(git_repo, fill):
 def test_an_extension_that_must_be_understood_is_left_to_git(git_repo):
     plain(git_repo)
     body = index_of(git_repo)[:-20]
-    for name, readable in ((b"link", False), (b"sdir", False), (b"xxxx", False), (b"ZZZZ", True)):
-        changed = body + name + struct.pack(">I", 3) + b"abc"
+    told = [(b"link", 3, False), (b"sdir", 3, False), (b"xxxx", 3, False), (b"ZZZZ", 3, True), (b"ZZZZ", 9, False)]
+    for name, length, readable in told:
+        changed = body + name + struct.pack(">I", length) + b"abc"
         whole = changed + hashlib.sha1(changed, usedforsecurity=False).digest()
-        assert (read_index(whole, written_s=0) is not None) == readable, name
+        assert (read_index(whole, written_s=0) is not None) == readable, (name, length)
 
 
 def test_only_what_changed_in_the_second_of_the_index_or_is_flagged_is_suspect(git_repo):

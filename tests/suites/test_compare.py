@@ -157,5 +157,36 @@ def test_torch_tensors_agree_as_torch_says_wherever_they_lie():
     ones = torch.ones(3)
     assert try_check(ones, ones * (1 + 1e-6), (), None, None) == ("", None)
     assert try_check(ones * NAN, ones * NAN, (), None, None) == ("", None)
-    for other in (ones * 1.001, ones.double(), torch.ones(1, 3), 1.0, None):
+    for other in (ones * 1.001, ones.double(), torch.ones(1, 3), 1.0, None, "ones", ones.to_sparse()):
         assert try_check(ones, other, (), None, None)[0], other
+        assert try_check(other, ones, (), None, None)[0], other
+
+
+@pytest.mark.parametrize("kind", ["float16", "bfloat16", "float32", "float64", "complex64", "int64", "bool"])
+def test_torch_tensors_agree_with_what_python_and_numpy_hold(kind):
+    torch = pytest.importorskip("torch")
+    tensor = torch.ones(2, dtype=getattr(torch, kind))
+    plain = {"complex64": [1 + 0j] * 2, "int64": [1, 1], "bool": [True, True]}.get(kind, [1.0, 1.0])
+    same = [
+        (tensor, plain),
+        ([tensor], [plain]),
+        (tensor[0], plain[0]),
+        (tensor, torch.nn.Parameter(tensor, False)),
+    ]
+    if kind != "bfloat16":
+        same.append((tensor, tensor.numpy()))
+    for expected, actual in same:
+        assert try_check(expected, actual, (), None, None) == ("", None), (expected, actual)
+        assert try_check(actual, expected, (), None, None) == ("", None), (actual, expected)
+    other = [1.5, 1.5] if kind in ("int64", "bool") else [plain[0] * 1.5] * 2
+    for expected, actual in [(tensor, other), (other, tensor), (tensor, plain[:1]), (plain[0], tensor)]:
+        assert try_check(expected, actual, (), None, None)[0], (expected, actual)
+
+
+def test_a_torch_tensor_that_holds_no_values_agrees_with_nothing():
+    """torch itself takes one on the meta device for equal to whatever has its shape and type."""
+    torch = pytest.importorskip("torch")
+    ones, empty = torch.ones(3), torch.empty(3, device="meta")
+    torch.testing.assert_close(empty, ones, check_device=False)
+    for expected, actual in [(ones, empty), (empty, ones), (empty, empty), ([1.0, 1.0, 1.0], empty)]:
+        assert "holds no values" in try_check(expected, actual, (), None, None)[0]
