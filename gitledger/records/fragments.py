@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from gitledger.errors import DecodeError
@@ -34,6 +35,7 @@ MAX_FILES = 200_000
 MAX_OUTSIDE = 50
 """How many measured files outside the repository a fragment names; the others are counted."""
 _COLUMNS = 7
+_NO_ARCS: frozenset[tuple[int, int]] = frozenset()
 
 Arc = tuple[int, int]
 """A branch from a line to another; a negative number stands for leaving the function at that line."""
@@ -56,6 +58,12 @@ def lines_of(bits: int) -> list[int]:
     return [line for line, bit in enumerate(text) if bit == "1"]
 
 
+@lru_cache(maxsize=1 << 16)
+def _is_path(path: str) -> bool:
+    """Tell whether a path leads from the root and nowhere else; a hundred fragments name the same ones."""
+    return bool(path) and {"", ".", ".."}.isdisjoint(path.split("/"))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileCoverage:
     """One file: `statements` and those `executed`, as bit sets of lines.
@@ -74,7 +82,7 @@ class FileCoverage:
     untaken: frozenset[Arc] = frozenset()
 
     def __post_init__(self) -> None:
-        if not self.path or self.path.startswith("/") or {"", ".", ".."} & set(self.path.split("/")):
+        if not _is_path(self.path):
             raise ValueError("not a path from the repository's root")
         if self.statements & 1 or self.statements.bit_length() > MAX_LINE + 1:
             raise ValueError(f"lines outside 1 to {MAX_LINE}")
@@ -205,7 +213,7 @@ def _file(place: int, row: tuple[Any, ...]) -> FileCoverage:
     try:
         return FileCoverage(
             path=path,
-            blob=BlobId(object_id(blob.hex())),
+            blob=_blob_id(blob),
             statements=_bits(at, statements),
             executed=_bits(at, executed),
             branches=branches,
@@ -214,6 +222,11 @@ def _file(place: int, row: tuple[Any, ...]) -> FileCoverage:
         )
     except ValueError as error:
         raise DecodeError("body-corrupt", f"{at}: {error}") from error
+
+
+@lru_cache(maxsize=1 << 16)
+def _blob_id(raw: bytes) -> BlobId:
+    return BlobId(object_id(raw.hex()))
 
 
 def _bits(at: str, value: Any) -> int:
@@ -225,6 +238,8 @@ def _bits(at: str, value: Any) -> int:
 def _arcs(at: str, value: Any) -> frozenset[Arc]:
     if not isinstance(value, list) or len(value) % 2:
         fail(at, "expected pairs of lines")
+    if not value:
+        return _NO_ARCS
     if not all(type(number) is int and -MAX_LINE <= number <= MAX_LINE for number in value):
         fail(at, f"expected lines within {MAX_LINE}")
     pairs = list(zip(value[::2], value[1::2], strict=True))

@@ -72,10 +72,9 @@ class Counts:
     @classmethod
     def of(cls, outcomes: Iterable[TestOutcome], *, collected: int, deselected: int = 0) -> Counts:
         """Return the counts of test outcomes; ids without an outcome show as `collected - ended`."""
-        numbers = dict.fromkeys(_NAMES, 0) | {"collected": collected, "deselected": deselected}
-        for outcome in outcomes:
-            numbers[outcome.value] += 1
-        return cls(**numbers)
+        found = list(outcomes)
+        numbers = {outcome.value: found.count(outcome) for outcome in TestOutcome}
+        return cls(**numbers, collected=collected, deselected=deselected)
 
     def encode(self) -> dict[str, Any]:
         """Return the JSON object."""

@@ -7,13 +7,14 @@ faults are notes, and there is no number.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from gitledger.errors import DecodeError
 from gitledger.records.bodies import check_body
 from gitledger.records.fragments import FileCoverage, Fragment, decode_fragment
-from gitledger.records.ids import ShardKey
+from gitledger.records.ids import BlobId, ShardKey
 from gitledger.records.merged import CoverageClaim
 from gitledger.records.threshold import meets
 from gitledger.verdict.finding import Finding, blocking, note
@@ -45,32 +46,37 @@ class CoverageUnion:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """The fragment of one shard, and whether it was measured at another commit."""
+    """The fragment of one shard, and whether it was measured at another commit.
+
+    `changed` are its files of which the judged commit has other content, or none.
+    """
 
     key: ShardKey
     python: str | None
     fragment: Fragment
     carried: bool
+    changed: frozenset[str]
 
 
 def judge_coverage(choices: Sequence[Choice], situation: Situation) -> CoverageUnion:
     """Return the union of the standing shards' fragments, with every fault of it."""
     wanted = situation.coverage.threshold is not None
     measured = [choice for choice in choices if choice.shard.measured]
-    found = [_load(choice, situation) for choice in measured if choice.result is not None]
+    blob_at = cache(situation.facts.blob_at)
+    found = [_load(choice, situation, blob_at) for choice in measured if choice.result is not None]
     parts = [part for part in found if isinstance(part, _Part)]
     if not parts and not wanted:
         return CoverageUnion()
-    cut, dropped = _cut(parts, situation)
+    dropped = [(part.key, tuple(sorted(part.changed))) for part in parts if part.carried and part.changed]
     notes = list(_dropped(dropped))
-    files, disagreements = unite_files([(part.key, part.python, part.fragment.files) for part in cut])
+    files, disagreements = unite_files([(part.key, part.python, _unchanged(part)) for part in parts])
     kinds = list(_kinds(parts))
     faults = [
         *(part for part in found if isinstance(part, Finding)),
         *kinds,
-        *_sources(parts, situation),
+        *_sources(parts),
         *(() if kinds else disagreements),  # of another kind, one source looks otherwise
-        *_unmeasured(parts, {file.path for file in files}, situation),
+        *_unmeasured(parts, {file.path for file in files}, blob_at),
     ]
     is_whole = len(parts) == len(measured)
     if is_whole and not faults and not any(file.total for file in files):
@@ -111,7 +117,10 @@ def _claim(files: Iterable[FileCoverage], situation: Situation) -> CoverageClaim
     )
 
 
-def _load(choice: Choice, situation: Situation) -> _Part | Finding:
+BlobAt = Callable[[str], BlobId | None]
+
+
+def _load(choice: Choice, situation: Situation, blob_at: BlobAt) -> _Part | Finding:
     """Return a shard's fragment, or why there is none to be believed."""
     if choice.result is None:
         raise ValueError(f"nothing stands for {choice.shard.key}")
@@ -135,7 +144,13 @@ def _load(choice: Choice, situation: Situation) -> _Part | Finding:
         fragment = decode_fragment(blob)
     except DecodeError as error:
         return _unreadable(key, error.message, remedy)
-    return _Part(key, held.receipt.environment.python, fragment, carried=not choice.result.fresh)
+    return _Part(
+        key,
+        held.receipt.environment.python,
+        fragment,
+        carried=not choice.result.fresh,
+        changed=frozenset(file.path for file in fragment.files if blob_at(file.path) != file.blob),
+    )
 
 
 def _unreadable(key: ShardKey, found: str, remedy: str) -> Finding:
@@ -180,24 +195,18 @@ def _cores(parts: Sequence[_Part]) -> list[Finding]:
     return [note("coverage-core", "8", "coverage", expected="one measurement core", found=found)]
 
 
-def _sources(parts: Iterable[_Part], situation: Situation) -> Iterator[Finding]:
+def _sources(parts: Iterable[_Part]) -> Iterator[Finding]:
     """Yield the shards of this very commit that measured other sources than the commit's."""
     for part in parts:
-        other = [] if part.carried else _changed(part, situation)
-        if other:
+        if part.changed and not part.carried:
             yield blocking(
                 "coverage-source",
                 "8",
                 part.key,
                 expected="the commit's own sources measured",
-                found=f"other content of {_names(other)}",
+                found=f"other content of {_names(sorted(part.changed))}",
                 remedy=f"git ledger record --shard {part.key}",
             )
-
-
-def _changed(part: _Part, situation: Situation) -> list[str]:
-    blob_at = situation.facts.blob_at
-    return [file.path for file in part.fragment.files if blob_at(file.path) != file.blob]
 
 
 def _names(paths: Sequence[str]) -> str:
@@ -205,16 +214,10 @@ def _names(paths: Sequence[str]) -> str:
     return named if len(paths) <= 3 else f"{named} and {len(paths) - 3} more"
 
 
-def _cut(parts: Iterable[_Part], situation: Situation) -> tuple[list[_Part], list[Dropped]]:
-    """Return the parts with only the commit's own sources, and what carried ones lost by that."""
-    kept, lost = [], []
-    for part in parts:
-        dropped = set(_changed(part, situation))
-        files = tuple(file for file in part.fragment.files if file.path not in dropped)
-        kept.append(replace(part, fragment=replace(part.fragment, files=files)))
-        if dropped and part.carried:
-            lost.append((part.key, tuple(sorted(dropped))))
-    return kept, lost
+def _unchanged(part: _Part) -> tuple[FileCoverage, ...]:
+    """Return a fragment's files without those that the commit has otherwise."""
+    files = part.fragment.files
+    return tuple(file for file in files if file.path not in part.changed) if part.changed else files
 
 
 def _dropped(lost: Iterable[Dropped]) -> Iterator[Finding]:
@@ -228,13 +231,13 @@ def _dropped(lost: Iterable[Dropped]) -> Iterator[Finding]:
         )
 
 
-def _unmeasured(parts: Iterable[_Part], measured: set[str], situation: Situation) -> Iterator[Finding]:
+def _unmeasured(parts: Iterable[_Part], measured: set[str], blob_at: BlobAt) -> Iterator[Finding]:
     """Yield dropped files that still exist and that nobody measured as they are: their lines would vanish."""
     for part in parts:
         gone = [
             path
-            for path in (_changed(part, situation) if part.carried else ())
-            if path not in measured and situation.facts.blob_at(path) is not None
+            for path in (sorted(part.changed) if part.carried else ())
+            if path not in measured and blob_at(path) is not None
         ]
         if gone:
             yield blocking(
@@ -257,16 +260,15 @@ def unite_files(parts: Iterable[Measured]) -> tuple[tuple[FileCoverage, ...], li
     Executed lines and taken branches are united; untaken is what somebody could have taken and nobody did.
     Different versions of Python may see other statements in one source: whatever any of them sees counts.
     """
-    united: dict[str, tuple[set[str | None], FileCoverage]] = {}
+    united: dict[str, _Source] = {}
     faults: dict[ShardKey, list[str]] = {}
     for key, python, files in parts:
         for file in files:
-            pythons, first = united.setdefault(file.path, (set(), file))
-            found = _united(first, file, may_differ=python not in {*pythons, None} and bool(pythons))
-            if found is None:
+            source = united.get(file.path)
+            if source is None:
+                united[file.path] = _Source(file, python)
+            elif not source.take(file, python):
                 faults.setdefault(key, []).append(file.path)
-            else:
-                united[file.path] = {*pythons, python}, found
     findings = [
         blocking(
             "coverage-disagrees",
@@ -278,28 +280,52 @@ def unite_files(parts: Iterable[Measured]) -> tuple[tuple[FileCoverage, ...], li
         )
         for key, paths in faults.items()
     ]
-    return tuple(united[path][1] for path in sorted(united)), findings
+    return tuple(united[path].file() for path in sorted(united)), findings
 
 
-def _united(one: FileCoverage, other: FileCoverage, *, may_differ: bool) -> FileCoverage | None:
-    """Return the union of one source, None where it was analysed in two ways."""
-    if one.blob != other.blob:
-        return None
-    if (one.statements, one.branches) != (other.statements, other.branches) and not may_differ:
-        return None
-    taken = one.taken | other.taken
-    untaken = (one.untaken | other.untaken) - taken
-    branches = max(one.branches, other.branches)
-    if len(untaken) > branches:
-        return None
-    return replace(
-        one,
-        statements=one.statements | other.statements,
-        executed=one.executed | other.executed,
-        branches=branches,
-        taken=taken,
-        untaken=untaken,
-    )
+class _Source:
+    """The union of one source so far; made into a file once, however many shards measured it.
+
+    `analyses` holds the statements and the number of branches that each version of Python saw in it.
+    """
+
+    __slots__ = ("analyses", "branches", "executed", "first", "statements", "taken", "untaken")
+
+    def __init__(self, first: FileCoverage, python: str | None) -> None:
+        self.first = first
+        self.analyses = {python: (first.statements, first.branches)}
+        self.statements, self.executed = first.statements, first.executed
+        self.branches, self.taken, self.untaken = first.branches, first.taken, first.untaken
+
+    def take(self, other: FileCoverage, python: str | None) -> bool:
+        """Unite with another shard's measurements; False, and nothing is, where it analysed in another way."""
+        if self.first.blob != other.blob:
+            return False
+        seen = (other.statements, other.branches)
+        if self.analyses.setdefault(python, seen) != seen or (
+            python is None and {*self.analyses.values()} != {seen}
+        ):
+            return False
+        if self.branches or other.branches:
+            taken = self.taken | other.taken
+            untaken = (self.untaken | other.untaken) - taken
+            branches = max(self.branches, other.branches)
+            if len(untaken) > branches:
+                return False
+            self.branches, self.taken, self.untaken = branches, taken, untaken
+        self.statements |= other.statements
+        self.executed |= other.executed
+        return True
+
+    def file(self) -> FileCoverage:
+        return replace(
+            self.first,
+            statements=self.statements,
+            executed=self.executed,
+            branches=self.branches,
+            taken=self.taken,
+            untaken=self.untaken,
+        )
 
 
 def _empty() -> Finding:

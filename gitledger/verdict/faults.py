@@ -77,7 +77,10 @@ def _duplicates(choices: Iterable[Choice]) -> Iterator[Finding]:
     """Yield each pair of shards of one variant that share node ids; three ids are shown."""
     owner: dict[tuple[str | None, NodeId], ShardKey] = {}
     clashes: dict[tuple[ShardKey, ShardKey], list[NodeId]] = {}
-    for choice in choices:
+    found = list(choices)
+    if not _share_ids(found):
+        return
+    for choice in found:
         for result in choice.results:
             first = owner.setdefault((choice.shard.key.variant, result.node_id), choice.shard.key)
             if first != choice.shard.key:
@@ -91,6 +94,18 @@ def _duplicates(choices: Iterable[Choice]) -> Iterator[Finding]:
             found=f"{len(ids)} also in {first}: {', '.join(ascii(item)[1:-1] for item in ids[:3])}",
             remedy="give the shards' commands disjoint tests",
         )
+
+
+def _share_ids(choices: Iterable[Choice]) -> bool:
+    """Tell whether any two shards of one variant may share ids; as a rule none do, and sets tell that quickly."""
+    seen: dict[str | None, set[NodeId]] = {}
+    for choice in choices:
+        ids = {result.node_id for result in choice.results}
+        known = seen.setdefault(choice.shard.key.variant, set())
+        if not known.isdisjoint(ids):
+            return True
+        known |= ids
+    return False
 
 
 def _split_faults(choices: Iterable[Choice]) -> Iterator[Finding]:

@@ -7,6 +7,7 @@ import hashlib
 import struct
 import tracemalloc
 import zlib
+from dataclasses import FrozenInstanceError, replace
 
 import msgpack
 import pytest
@@ -74,6 +75,22 @@ def body_with(**changes) -> bytes:
 @given(RESULTS)
 def test_results_are_read_back_as_written(results):
     assert decode_tests(encode_tests(results)) == results
+
+
+def test_results_without_checks_are_as_good_as_any_other():
+    """They are filled a column at a time; nobody can tell, and nobody can change them afterwards."""
+    plain = [
+        TestResult(node_id=NodeId("t.py::a"), outcome=TestOutcome.PASSED, phase="call", duration_ns=7, attempts=2),
+        TestResult(node_id=NodeId("t.py::\u00e9"), outcome=TestOutcome.FAILED),
+    ]
+    checked = replace(plain[0], node_id=NodeId("t.py::b"), checks=(Check(name="close", passed=True),))
+    read = decode_tests(encode_tests(plain))
+    assert read == tuple(plain)
+    assert read == decode_tests(encode_tests([*plain, checked]))[:2]
+    assert [hash(item) for item in read] == [hash(item) for item in plain]
+    assert (read[0].outcome, read[1].phase, read[1].checks) == (TestOutcome.PASSED, None, ())
+    with pytest.raises(FrozenInstanceError):
+        read[0].attempts = 1
 
 
 def test_u07_odd_node_ids_are_kept_exactly_and_never_merged(results):

@@ -258,6 +258,17 @@ def test_the_rules_of_completeness(end, events, status, outcome, reasons):
     assert result.counts.ended <= result.counts.collected
 
 
+def test_every_worker_running_every_test_is_no_pass_even_where_one_alone_told(end):
+    head = [
+        [*HEAD[:3], {**HEAD[3], "dist": "each"}],
+        ["ids", ["a"]],
+        ["selected", None],
+        ["collected", 1],
+        ["full", 1],
+    ]
+    assert judge(lines([*head, *GOOD, ["finish", 0]]), end).reasons == ("duplicate-id",)
+
+
 def test_a_result_has_no_reasons_exactly_when_it_passed():
     for reason, outcome in REASONS.items():
         assert outcome is not Outcome.PASSED

@@ -202,6 +202,22 @@ def test_other_versions_of_python_may_see_other_statements_and_all_count(covered
     assert (claim(covered).covered, claim(covered).total) == (11, 11)
 
 
+def test_several_shards_of_each_version_of_python_are_held_to_their_own_version(covered, measure):
+    """Each of the second pair sees what its version saw before, though by then the union is of both."""
+    covered.declare("l3", "l4")
+    covered.merge_environment = "off"
+    for place, (shard, first) in enumerate({"l1": 1, "l2": 2, "l3": 1, "l4": 2}.items()):
+        lines = range(first, first + 10)
+        python = {"python": f"3.{11 + first}.0"}
+        fragment = measure({A: lines}, statements=lines)
+        covered.record(shard, started=2 * place, fragment=fragment, environment=python)
+    assert covered.codes() == set()
+    assert (claim(covered).covered, claim(covered).total) == (11, 11)
+    lines = range(3, 13)  # what no shard of its version saw
+    covered.record("l4", started=20, fragment=measure({A: lines}, statements=lines), environment=python)
+    assert covered.codes() == {"coverage-disagrees"}
+
+
 def test_without_a_threshold_faults_are_notes_and_there_is_no_number(covered, measure):
     covered.coverage = CoverageRule()
     covered.record("l1", fragment=measure({A: range(1, 11)}))
