@@ -286,8 +286,8 @@ RULES = (
         "the longest part is as short as it can be",
         f"{CUT}:the_cut_is_the_optimum_of_all_cuts",
         "suites/cut",
-        "            high = middle\n        else:\n            low = middle + 1",
-        "            high = middle\n        else:\n            low = middle + 2",
+        "return runs <= total",
+        "return runs < total",
     ),
     _rule(
         "partition",
