@@ -20,10 +20,13 @@ for _number, _default in (
     (signal.SIGINT, signal.default_int_handler),
     (signal.SIGQUIT, signal.SIG_DFL),
     (signal.SIGHUP, signal.SIG_DFL),
+    (signal.SIGTERM, signal.SIG_DFL),
+    (signal.SIGCHLD, signal.SIG_DFL),
 ):
     if signal.getsignal(_number) is signal.SIG_IGN:
         with contextlib.suppress(ValueError):
             signal.signal(_number, _default)
+signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 EXPECTED_SKIPS = (
     "root reads everything",

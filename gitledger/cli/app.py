@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -146,6 +147,8 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit; a traceback is a bug and shows only with GITLEDGER_DEBUG."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     gc.set_threshold(50_000, 20, 20)  # a judgement makes many values and hardly a cycle: look for those seldom
+    if hasattr(signal, "SIGCHLD"):  # ignored, as some launchers hand it down, every child would seem to end with 0
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     open_streams()
     as_json = "--json" in arguments
     try:
