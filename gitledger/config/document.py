@@ -26,6 +26,9 @@ MAX_DIGITS = 100
 
 Value = None | bool | int | Decimal | str | list["Value"] | dict[str, "Value"]
 
+_PURE = re.compile(r"[\t\r\x85\u2028\u2029\ufeff?%|>]|:[^ \n]|^(?:---|\.\.\.)", re.MULTILINE)
+"""Where libyaml and PyYAML's own parser are known to part ways: tabs, byte order marks, `?` and `:` in flow, block
+scalars, document markers. A text with any of these is read by PyYAML's, wherever git-ledger runs."""
 _INTEGER = re.compile(r"\A-?(?:0|[1-9][0-9]*)\Z")
 _FRACTION = re.compile(r"\A-?(?:0|[1-9][0-9]*)\.[0-9]+\Z")
 _WORDS: dict[str, bool | None] = {
@@ -159,8 +162,9 @@ def read_document(text: bytes, *, source: str) -> Document:
 def _events(text: str, source: str) -> Iterator[object]:
     import yaml
 
+    loader = yaml.SafeLoader if _PURE.search(text) else getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        yield from yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        yield from yaml.parse(text, Loader=loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{source}:{mark.line + 1}" if mark else source
