@@ -213,7 +213,7 @@ def test_a_reader_that_died_is_started_again(git_repo, hermetic_env):
     assert objects.read_blob(blob) == b"x"
     child = objects._readers[True]._child
     os.kill(child.pid, 9)
-    child.wait()
+    child.wait(timeout=60)
     with pytest.raises(StoreError):
         objects.read_blob(blob)
     assert objects.read_blob(blob) == b"x"

@@ -34,7 +34,7 @@ IS_FULL = CLONES >= 64
 FEWER = CLONES if IS_FULL else CLONES // 2
 HOOK_S = 2 if IS_FULL else 1
 MAX_PUSHES = 3
-PATIENCE_S = 600
+PATIENCE_S = 240
 """After this a test gives up, whatever hangs."""
 ALICE = Identity("Alice", "alice@example.org")
 PUBLISHER = """

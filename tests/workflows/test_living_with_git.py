@@ -419,7 +419,7 @@ def test_s14_packed_refs_held_locked_for_a_second_during_record_and_merge(one):
     release = subprocess.Popen(["sh", "-c", f"sleep 1; rm {lock}"])
     one.record("lint")
     one.ledger("merge")
-    release.wait()
+    release.wait(timeout=60)
     refs = set(one.repo.git("for-each-ref", "--format=%(refname)", "refs/notes", "refs/gitledger").split())
     assert refs == {RECORDS_REF, BODIES_REF}
     assert records_on(one) == 3

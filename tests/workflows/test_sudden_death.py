@@ -59,14 +59,29 @@ def one(session=session):
 WORK = (
     PRELUDE
     + """
-for number in range(10_000):
-    session = enter()
-    made = one(session)
-    print("record", made, flush=True)
-    print("merge", merge(session, head_of(session), signer, user="alice").record, flush=True)
-    print("revoke", revoke(session, made, signer, reason="killed", user="alice").record, flush=True)
-    sync_with(session, "origin")
-    print("sync", number, flush=True)
+import signal
+def work(number):
+    made = None
+    while True:
+        session = enter()
+        if number % 4 == 0:
+            made = one(session)
+            print("record", made, flush=True)
+        elif number % 4 == 1:
+            print("merge", merge(session, head_of(session), signer, user="alice").record, flush=True)
+        elif number % 4 == 2:
+            print("revoke", revoke(session, made, signer, reason="killed", user="alice").record, flush=True)
+        else:
+            sync_with(session, "origin")
+            print("sync", number, flush=True)
+        number += 1
+for start in sys.stdin:
+    worker = os.fork()
+    if worker == 0:
+        signal.alarm(60)
+        print("worker", os.getpid(), flush=True)
+        work(int(start))
+    print("ended", -os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1]), flush=True)
 """
 )
 CHECK = (
@@ -95,7 +110,7 @@ def project(make_project, make_repo):
 def python(project, code: str, **options) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, "-c", code], cwd=project.path, env=dict(project.repo.env),
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options,
+        **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options,
     )  # fmt: skip
 
 
@@ -111,31 +126,60 @@ def check(project) -> tuple[list[dict], set[str]]:
     return found["problems"], set(found["records"])
 
 
+ROUND = (
+    PRELUDE
+    + """
+import time
+started = time.monotonic()
+made = one()
+merge(session, head_of(session), signer, user="alice")
+revoke(session, made, signer, reason="killed", user="alice")
+sync_with(session, "origin")
+print(time.monotonic() - started)
+"""
+)
+
+
+def killed(parent, chance: random.Random, pace_s: float) -> list[list[str]]:
+    """Let the parent fork a worker, kill that at some moment of a round, and return what it had done."""
+    starts_with_sync = chance.random() < 0.4
+    parent.stdin.write(b"3\n" if starts_with_sync else b"0\n")
+    parent.stdin.flush()
+    words = iter(lambda: parent.stdout.readline().decode().split(), [])
+    _, worker = next(words, (None, None))
+    assert worker, parent.communicate()[1].decode()
+    time.sleep(chance.random() * pace_s * (0.4 if starts_with_sync else 1))
+    os.kill(int(worker), signal.SIGKILL)
+    done = []
+    for said in words:
+        if said == ["ended", str(int(signal.SIGKILL))]:
+            return done
+        assert said[0] != "ended", said
+        done.append(said)
+    raise AssertionError(parent.communicate()[1].decode())
+
+
 def test_law_6_killed_at_any_moment_of_record_merge_revoke_and_sync(project):
     """Each run goes on from what the last kill left, with nothing tidied up in between."""
     chance = random.Random(int(os.environ.get("GITLEDGER_SEED", "6")))
     said: set[str] = set()
     words: Counter[str] = Counter()
+    pace_s = float(ask(project, ROUND))
+    parent = python(project, WORK, stdin=subprocess.PIPE)
     for number in range(KILLS):
-        child = python(project, WORK)
-        first = child.stdout.readline()
-        assert first, child.communicate()[1].decode()
-        time.sleep(chance.random() * 0.4)
-        child.send_signal(signal.SIGKILL)
-        out, err = child.communicate(timeout=60)
-        assert child.returncode == -signal.SIGKILL, err.decode()
-        done = [line.split() for line in (first + out).decode().splitlines()]
+        done = killed(parent, chance, pace_s)
         words.update(word for word, _ in done)
         said |= {made for word, made in done if word != "sync"}
         if number % 10 == 9 or number == KILLS - 1:
             problems, records = check(project)
             assert [problem for problem in problems if problem["damage"]] == []
             assert said <= records
+    parent.communicate(timeout=60)
     ask(project, PRELUDE + "one(); sync_with(enter(), 'origin')")
     problems, records = check(project)
     assert {problem["kind"] for problem in problems} <= {"body-orphaned", "unfinished"}
     assert said <= records
-    assert len(said) >= KILLS
+    assert len(said) >= KILLS / 3
     print(f"{KILLS} kills, done before them: {dict(words)}; in the ledger {len(records)} records")
     assert set(words) == {"record", "merge", "revoke", "sync"}
     git_dir = project.path / ".git"
