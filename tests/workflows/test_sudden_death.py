@@ -148,7 +148,7 @@ def killed(parent, chance: random.Random, pace_s: float) -> list[list[str]]:
     words = iter(lambda: parent.stdout.readline().decode().split(), [])
     _, worker = next(words, (None, None))
     assert worker, parent.communicate()[1].decode()
-    time.sleep(chance.random() * pace_s * (0.4 if starts_with_sync else 1))
+    time.sleep(chance.random() * pace_s * (0.6 if starts_with_sync else 1.5))
     os.kill(int(worker), signal.SIGKILL)
     done = []
     for said in words:
@@ -179,7 +179,7 @@ def test_law_6_killed_at_any_moment_of_record_merge_revoke_and_sync(project):
     problems, records = check(project)
     assert {problem["kind"] for problem in problems} <= {"body-orphaned", "unfinished"}
     assert said <= records
-    assert len(said) >= KILLS / 3
+    assert len(said) >= KILLS / 5
     print(f"{KILLS} kills, done before them: {dict(words)}; in the ledger {len(records)} records")
     assert set(words) == {"record", "merge", "revoke", "sync"}
     git_dir = project.path / ".git"
