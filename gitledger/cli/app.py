@@ -36,6 +36,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "scope": ("scope", "Propose a scope from what runs were seen to read"),
     "split": ("split", "Prove, refresh and judge how suites are cut into parts"),
     "flaky": ("flaky", "Tests whose outcome changed while their inputs did not"),
+    "doctor": ("doctor", "Execute a model for real, and report what worked"),
+    "lanes": ("lanes", "What each hardware lane has been shown to do"),
     "sync": ("sync", "Unite the ledger with a remote's"),
     "export": ("export", "Write a commit's evidence in another tool's format"),
     "import": ("import_", "Take over receipts or settings of pytest-gpu-proof"),

@@ -13,15 +13,17 @@ from gitledger.cli.streams import OutputError, abandon_stdout
 from gitledger.cli.world import enter, signer_of, user_name, with_json, with_key
 
 if TYPE_CHECKING:
-    from gitledger.config.schema import PolicyConfig, ResultsConfig
+    from gitledger.config.schema import Config, PolicyConfig, ResultsConfig
     from gitledger.trust.signer import Signer
     from gitledger.workflows.record import Recorded
+    from gitledger.workflows.session import Session
 
 MODES = ("local", "ci", "ci-gpu")
 
 
 @click.command("record", short_help="Run a shard and leave its signed receipt")
-@click.option("--shard", required=True, metavar="NAME[@VARIANT]", help="The shard to record.")
+@click.option("--shard", default=None, metavar="NAME[@VARIANT]", help="The shard to record.")
+@click.option("--capability", metavar="FILE", default=None, help="Sign and store the reports that doctor wrote.")
 @click.option("--variant", metavar="V", default=None, help="Which variant of it.")
 @click.option("--paths", multiple=True, metavar="PATH", help="Inputs of a shard that is not declared.")
 @click.option("--extra-paths", multiple=True, metavar="PATH", help="Its ignored or generated inputs.")
@@ -40,7 +42,8 @@ MODES = ("local", "ci", "ci-gpu")
 @click.pass_obj
 def command(
     output: Output,
-    shard: str,
+    shard: str | None,
+    capability: str | None,
     variant: str | None,
     paths: tuple[str, ...],
     extra_paths: tuple[str, ...],
@@ -67,6 +70,7 @@ def command(
     git ledger record --shard l1 --variant a100
     git ledger record --shard adhoc --paths src -- pytest tests/test_one.py
     git ledger record --shard build --junit report.xml    what has already happened
+    git ledger record --capability capability.json        what doctor has already reported
     """
     from gitledger.config.quantities import parse_duration
     from gitledger.errors import UsageError
@@ -77,6 +81,13 @@ def command(
 
     session = enter(output)
     config = read_config(session.repo, head_of(session))
+    if capability is not None:
+        others = (shard, variant, junit, reportlog, ctrf, mode, timeout, paths, extra_paths, exclude_paths, words)
+        if any(others) or unsigned or best_effort:
+            raise UsageError("usage", "--capability stands alone, with --key and --json", "leave the others out")
+        return _record_capability(output, session, config, capability, key=key, as_json=as_json)
+    if shard is None:
+        raise UsageError("usage", "what is to be recorded?", "--shard NAME, or --capability FILE")
     asked = Asked(
         shard=shard,
         variant=variant,
@@ -134,6 +145,31 @@ def _warn_of_mode(output: Output, mode: str, policy: PolicyConfig, signer: Signe
         from gitledger.verdict.bars import unlisted
 
         output.message(f"warning: {unlisted(mode, key)}")
+
+
+def _record_capability(
+    output: Output, session: Session, config: Config, capability: str, *, key: str | None, as_json: bool
+) -> int:
+    """Store the reports of a file, failures too, and exit as the doctor that made them."""
+    from gitledger.report.lanes import doctor_lines, doctor_summary
+    from gitledger.workflows.doctor import DoctorRequest
+    from gitledger.workflows.lane_record import record_reports
+
+    request = DoctorRequest(
+        tasks=(),
+        base=output.directory,
+        repository=config.repository,
+        notes=config.notes,
+        user=user_name(session),
+    )
+    done = record_reports(session, output.directory / capability, request, signer_of(output, session, key))
+    for report in done.reports:
+        output.message("\n".join(doctor_lines(report, color=output.color)))
+    if as_json:
+        document = {"exit_status": done.exit_status, "records": list(done.records), "stored": True}
+        output.document(document)
+    output.message(f"git ledger: recorded {len(done.records)} reports: {doctor_summary(done.reports)}")
+    return done.exit_status
 
 
 def _report_of(given: dict[Literal["junit", "reportlog", "ctrf"], str | None]) -> ResultsConfig | None:

@@ -13,6 +13,7 @@ from gitledger.errors import EXIT_NO, EXIT_YES
 @click.argument("commit", default="HEAD")
 @with_policy
 @click.option("--at", metavar="TIME", default=None, help="Judge as of this time (RFC 3339, UTC).")
+@click.option("--lanes", is_flag=True, help="The release check: every required hardware lane passed, too.")
 @click.option("--accept-shards", is_flag=True, help="Accept shards removed or redefined against REF.")
 @click.option("--allow-skipped", is_flag=True, help="Let skipped tests pass.")
 @with_offline
@@ -23,6 +24,7 @@ def command(
     commit: str,
     policy_from: str | None,
     at: str | None,
+    lanes: bool,
     accept_shards: bool,
     allow_skipped: bool,
     offline: bool,
@@ -37,35 +39,44 @@ def command(
     \b
     git ledger verify --policy-from origin/main
     git ledger verify v1.2.0 --json
+    git ledger verify v1.2.0 --lanes
     """
     from gitledger.report.coverage import coverage_lines
+    from gitledger.report.lanes import cell_lines
     from gitledger.report.text import verdict_text
     from gitledger.workflows.judge import policy_of, verify
+    from gitledger.workflows.lanes import judge_release, united, united_document
     from gitledger.workflows.target import target_of
 
     session = enter(output, offline=offline)
+    target = target_of(session, commit)
     found = verify(
         session,
-        target_of(session, commit),
+        target,
         policy_from=policy_from,
         at=at,
         accept_shards=accept_shards,
         allow_skipped=allow_skipped,
     )
+    judged = judge_release(session, target, policy_from=policy_from, at=at) if lanes else None
+    verdict = found.verdict if judged is None else united(found, judged)
     if as_json:
-        output.document(found.encode())
+        output.document(found.encode() if judged is None else united_document(found, judged, verdict))
     else:
         policy = policy_of(found.case)
+        ignored = dict.fromkeys((*found.ignored, *(judged.release.ignored if judged else ())))
+        if judged is not None:
+            output.result("\n".join(["lanes", *cell_lines(judged.release.cells, color=output.color)]))
         output.result(
             verdict_text(
-                passed=found.verdict.passed,
+                passed=verdict.passed,
                 commit=found.case.situation.commit,
                 policy=f"{policy['from']} ({policy['commit'][:12]})",
                 union=found.union,
-                findings=found.verdict.findings,
-                ignored=[((item.record or "a line")[:12], item.reason) for item in found.ignored],
+                findings=verdict.findings,
+                ignored=[((item.record or "a line")[:12], item.reason) for item in ignored],
                 color=output.color,
                 coverage=coverage_lines(found.union.coverage, color=output.color),
             )
         )
-    return EXIT_YES if found.verdict.passed else EXIT_NO
+    return EXIT_YES if verdict.passed else EXIT_NO

@@ -13,4 +13,9 @@ from gitledger.records.ids import Digest
 
 __all__ = ["BUILT_IN"]
 
-BUILT_IN: Mapping[str, Mapping[str, Digest]] = {}
+BUILT_IN: Mapping[str, Mapping[str, Digest]] = {
+    "torch-eager": {"1": Digest("d03bcf63130dc5bb3b23a11381dc90b5dadfd35eb5bf7533ccf54065d875a79e")},
+    "torch-compile": {"1": Digest("a1d446781e5e20af7df97778855eaff1e6e928298e5ce3dbfffc883fdc0cb03c")},
+    "torch-bf16-autocast": {"1": Digest("48eba527aebb5539f6e3eaf2ce68b5b07743584b6366be9aa442e09538089167")},
+    "torch-int8-dynamic": {"1": Digest("f2a9b321232b0279d846892a05676f9b7f5607489b27bfb15dbf07917d5715c7")},
+}

@@ -15,9 +15,9 @@ from importlib.resources import files
 
 __all__ = ["KINDS", "Entry", "entry_text", "nearest_codes", "page", "read_codes"]
 
-KINDS = ("plan reason", "finding", "receipt", "ignored", "error")
-"""What a code can be: why a shard is fresh or stale, a finding of a verdict, why a run was not green, why a record
-counts for nothing, why a command could not do what it was asked."""
+KINDS = ("plan reason", "finding", "receipt", "report", "ignored", "error")
+"""What a code can be: why a shard is fresh or stale, a finding of a verdict, why a run was not green, why a recipe
+of a lane did not pass, why a record counts for nothing, why a command could not do what it was asked."""
 _INTRODUCTION = """\
 # Codes
 
@@ -29,6 +29,7 @@ this page, which `git ledger explain --all` writes.
 | plan reason | `plan`: why a shard is fresh, carryable or stale; a closed list |
 | finding | `verify`, `merge`: one reason for or against a verdict |
 | receipt | `record`, `show`: why a run is not green |
+| report | `doctor`, `lanes`: why a recipe did not pass; a closed list |
 | ignored | `verify`, `log`, `show`: why a record counts for nothing |
 | error | stderr of any command, with the exit status it ends with |
 

@@ -69,12 +69,14 @@ def ask_forges(
     evidence: Iterable[Evidence],
     *,
     current: bool = False,
+    reports: bool = False,
 ) -> ForgeKeys:
     """Return the keys of the forge users that a judgement of `evidence` needs.
 
-    `current`: no kept answer will do (`merge --verify-inputs`). A user that the forge does not know has no keys.
-    Raises `TrustError` `forge-unreachable`, `forge-offline`, `forge-users-too-many`: an account that can't be
-    looked up may have signed a failure, so there is no verdict then; and `UsageError` `offline-current`.
+    `current`: no kept answer will do (`merge --verify-inputs`). `reports`: capability reports are judged as well.
+    A user that the forge does not know has no keys. Raises `TrustError` `forge-unreachable`, `forge-offline`,
+    `forge-users-too-many`: an account that can't be looked up may have signed a failure, so there is no verdict
+    then; and `UsageError` `offline-current`.
     """
     piles = list(evidence)
     is_open = config.policy.signer_mode == "open"
@@ -82,7 +84,10 @@ def ask_forges(
     if not named and not is_open:
         return ForgeKeys()
     notes = _mode_note(config)
-    strangers = list(_strangers(signatories(config.policy, signers, now, piles), piles))
+    bare = signatories(config.policy, signers, now, piles)
+    strangers = list(_strangers(bare, piles))
+    if reports:
+        strangers += _strange_reports(bare, piles)
     if not strangers:
         return ForgeKeys(notes=notes)
     if current and session.offline:
@@ -121,6 +126,14 @@ def _strangers(bare: Signatories, piles: Iterable[Evidence]) -> Iterator[str]:
         for item in pile.undecodable:
             if item.key is not None and not bare.trusts(item):
                 yield ""
+
+
+def _strange_reports(bare: Signatories, piles: Iterable[Evidence]) -> Iterator[str]:
+    """Yield, for each report by a key that policy's own signers do not account for, the user that it names."""
+    for held in (held for pile in piles for held in pile.reports):
+        found = bare.judge(held.opened, held.report.timing.finished_at)
+        if isinstance(held.opened, Verified) and not found.accepted and found.reason not in _WHOEVER:
+            yield held.opened.statement.signer.user if held.opened.statement.signer else ""
 
 
 def _claimed(config: Config, strangers: Iterable[str]) -> list[str]:

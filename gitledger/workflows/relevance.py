@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from gitledger.records.ids import Digest, ShardKey
 
-__all__ = ["Relevance"]
+__all__ = ["Relevance", "may_be_capability"]
 
 NEAREST = 3
 """How many of the nearest commits with receipts of a shard are looked at for a reason."""
@@ -75,6 +75,13 @@ class Relevance:
             return True
         met.update(names)
         return not self._wanted.isdisjoint(digests) or not self._named.isdisjoint(names)
+
+
+def may_be_capability(line: bytes) -> bool:
+    """Tell whether a line may be a capability report, without opening it."""
+    payload = _payload(line)
+    kind = None if payload is None else _KIND.search(payload)
+    return kind is None or kind.group(1) == b"capability"
 
 
 def _payload(line: bytes) -> bytes | None:

@@ -30,6 +30,7 @@ CODES_BY_POSITION = {"Ignored": 1, "Acceptance": 2, "show_error": 0, "rejected":
 """Other calls that name a code, and where."""
 PASSED_ON = {
     ("workflows/gather.py", "fault.code"),  # a NoteFault's, made in store/union.py
+    ("workflows/lanes.py", "fault.code"),
     ("store/union.py", "fault.code"),
     ("store/union.py", "code"),  # out of the tuple above it, collected as such
     ("verdict/faults.py", "choice.reason"),  # of the closed list of section 6: Choice refuses any other

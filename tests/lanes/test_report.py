@@ -27,6 +27,7 @@ from gitledger.records.capability_status import (
 from gitledger.records.capability_work import FileClaim, ForwardClaim, ReasonClaim, TimingClaim, model_digest
 from gitledger.records.ids import digest
 from gitledger.records.statement import Statement
+from gitledger.report.codes import read_codes
 
 
 def test_a_pass_and_every_reason_come_back_byte_for_byte(passed, on_cpu, reasoned):
@@ -273,3 +274,8 @@ def test_a_record_is_about_the_commit_that_its_report_names(passed):
 def test_status_words_are_those_of_the_release_view():
     assert [status.value for status in Status] == ["passed", "failed", "inconclusive", "skipped"]
     assert [status.value for status in Status if status.is_conclusive] == ["passed", "failed"]
+
+
+def test_every_reason_is_explained():
+    explained = {code for code, entry in read_codes().items() if "report" in entry.kinds}
+    assert explained == {code.value for code in ReasonCode}

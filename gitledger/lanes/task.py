@@ -1,0 +1,39 @@
+"""What one recipe is to do, and where: handed to a process of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gitledger.records.capability_work import RecipeClaim
+
+__all__ = ["SEED", "LaneTask"]
+
+SEED = 20_260_131
+"""The seed of inputs; a report repeats it, so that whoever has the model can make the same ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneTask:
+    """One recipe on one model. `lane` None: under no lane; `declared` is the lane's `match`.
+
+    `model` None: none was configured. `layers` None: the whole model; a last layer of None: to the end. `device`:
+    `auto`, `cpu` or `gpu`.
+    """
+
+    recipe: RecipeClaim
+    model: str | None
+    layers: tuple[int, int | None] | None = None
+    quantization: str = "auto"
+    device: str = "auto"
+    lane: str | None = None
+    declared: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        layers = "" if self.layers is None else f" layers {self.layers[0]}-{_end(self.layers[1])}"
+        how = "" if self.quantization == "auto" else f" {self.quantization}"
+        return f"{self.model or 'no model'}{layers}{how} by {self.recipe.id}"
+
+
+def _end(last: int | None) -> str:
+    return "" if last is None else str(last)

@@ -1,0 +1,102 @@
+"""Doctor reports and the release check as text. Strings from outside are always escaped."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from gitledger.records.capability import CapabilityReport
+from gitledger.records.capability_status import Status
+from gitledger.records.decode import format_time
+from gitledger.report.text import escaped, finding_lines, paint, table
+from gitledger.verdict.lane_cells import CellStatus
+from gitledger.verdict.release import CellVerdict, Release
+
+__all__ = ["doctor_lines", "doctor_summary", "lanes_text"]
+
+_STYLES = {"passed": "passed", "failed": "failed", "mismatched": "failed"}
+
+
+def doctor_lines(report: CapabilityReport, *, color: bool) -> list[str]:
+    """Return what a person should know of one report: what ran where, and why it did not pass."""
+    word = paint(f"{report.status.value:12}", _STYLES.get(report.status, "stale"), color=color)
+    lane = "" if report.lane.id is None else f"{report.lane.id}: "
+    head = f"{word} {lane}{escaped(report.model.requested or 'no model')} {_layers(report)} by {report.recipe.id}"
+    if report.status is Status.PASSED:
+        return [f"{head}: {_proof(report)}"]
+    reason = report.reason
+    return [head, f"             {reason.code}: {escaped(reason.message, 400)}"] if reason else [head]
+
+
+def doctor_summary(reports: Sequence[CapabilityReport]) -> str:
+    """Return the counts of all four statuses, so that none can be overlooked."""
+    counts = Counter(report.status for report in reports)
+    return ", ".join(f"{counts[status]} {status.value}" for status in Status)
+
+
+def lanes_text(release: Release, *, policy: str, color: bool) -> str:
+    """Return the release check: a line a cell, the lanes' record, every finding, and the answer last."""
+    lines = [f"lanes of {release.commit[:12]} by policy {policy}", *cell_lines(release.cells, color=color)]
+    lines += list(_record_lines(release.cells))
+    lines += finding_lines(release.verdict.findings, color=color)
+    lines += [f"  · ignored {(item.record or 'a line')[:12]}: {escaped(item.reason)}" for item in release.ignored]
+    word = "passed" if release.verdict.passed else "failed"
+    lines.append(paint(f"lanes: {word}", word, color=color))
+    return "\n".join(lines) + "\n"
+
+
+def cell_lines(cells: Sequence[CellVerdict], *, color: bool) -> list[str]:
+    """Return a line a cell: lane, model, layers, recipe, status, and why."""
+    rows = [_row(verdict) for verdict in cells]
+    return [
+        paint(line, _STYLES.get(verdict.status, "stale"), color=color)
+        for verdict, line in zip(cells, table(rows, indent="  "), strict=True)
+    ]
+
+
+def _row(verdict: CellVerdict) -> tuple[str, ...]:
+    cell = verdict.cell
+    layers = "whole" if cell.layers is None else f"{cell.layers[0]}-{cell.layers[1]}"
+    need = "required" if verdict.required else "advisory"
+    where = (cell.lane.name, escaped(cell.model), layers, escaped(cell.quantization), cell.recipe)
+    return (*where, verdict.status.value, need, escaped(verdict.detail))
+
+
+def _record_lines(cells: Sequence[CellVerdict]) -> Iterator[str]:
+    """Yield the record of each lane, made of nothing but its reports: what it supports, and since when."""
+    passed = [verdict for verdict in cells if verdict.status is CellStatus.PASSED and verdict.held]
+    for lane in dict.fromkeys(verdict.cell.lane.name for verdict in passed):
+        yield f"  record of {lane}"
+        for verdict in passed:
+            if verdict.cell.lane.name == lane and verdict.held is not None:
+                report = verdict.held.report
+                signer = escaped(verdict.signer or "unsigned")
+                when = format_time(report.timing.finished_at)[:10]
+                yield f"    {_hardware(report)}"
+                yield (
+                    f"    {escaped(report.model.requested or '')} {_layers(report)} by {report.recipe.id} "
+                    f"{report.recipe.version}: {_proof(report)}; {when}, {signer}, record {verdict.held.id[:12]}"
+                )
+
+
+def _hardware(report: CapabilityReport) -> str:
+    device, torch, os = report.device, report.torch, report.os
+    build = f"hip {torch.hip}" if torch.hip else f"cuda {torch.cuda}" if torch.cuda else "no GPU build"
+    driver = f", driver {report.driver}" if report.driver else ""
+    where = f"{os.name} {os.version or ''} {os.kernel} {os.machine}"
+    return escaped(f"{device.name} ({device.arch}), torch {torch.version} ({build}){driver}, {where}", 300)
+
+
+def _layers(report: CapabilityReport) -> str:
+    layers = report.layers
+    if report.is_whole_model or (layers.start == 0 and layers.end is None):
+        return "whole"
+    return f"layers {layers.start}-{'' if layers.end is None else layers.end}"
+
+
+def _proof(report: CapabilityReport) -> str:
+    reference = report.forward.reference
+    error = "" if reference is None or reference.error is None else f", error {reference.error:.2g}"
+    bound = "" if reference is None else f" of {reference.tolerance:g}"
+    how = report.quantization.resolved or report.quantization.requested
+    return escaped(f"{how} on {report.device.used}, {report.timing.duration_ms or 0:.1f} ms{error}{bound}")

@@ -1,0 +1,160 @@
+"""The lane check as a pytest plugin: `pytest -m integration --ledger-lane L`.
+
+It adds one test, marked `integration`, that runs `git ledger doctor` for the lane in a process of its own; the
+model comes from the environment, and without one the test skips. pytest itself returns 0 where everything skipped,
+so the session's exit status is set here: 77 where the check skipped, 99 where it came to no answer. Nothing is
+signed: the test process holds no key (`git ledger record --capability FILE` signs).
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gitledger.errors import EXIT_INCONCLUSIVE, EXIT_SKIPPED, DecodeError
+from gitledger.records.capability import CapabilityReport, decode_reports
+from gitledger.records.capability_status import Status
+
+__all__ = ["LaneItem"]
+
+MARK = "integration"
+VARIABLES = ("GITLEDGER_DOCTOR_MODEL", "MESHNET_DOCTOR_MODEL")
+_CHECK = pytest.StashKey["LaneItem"]()
+_OTHERS = pytest.StashKey[set[str]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--ledger-lane` and `--ledger-lane-report`."""
+    group = parser.getgroup("gitledger")
+    group.addoption(
+        "--ledger-lane", metavar="LANE", help="Check this hardware lane: git ledger doctor, as a test."
+    )
+    group.addoption("--ledger-lane-report", metavar="FILE", help="Keep the lane's capability reports in FILE.")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the mark that the check carries."""
+    config.addinivalue_line("markers", f"{MARK}: needs hardware or services that a default run does not have")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(
+    session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Add the check to whatever was collected, before `-m` chooses."""
+    lane = config.getoption("--ledger-lane")
+    if lane:
+        item: LaneItem = LaneItem.from_parent(session, name=f"ledger-lane[{lane}]", lane=lane)
+        item.add_marker(MARK)
+        config.stash[_CHECK] = item
+        items.append(item)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Note what failed beside the check; on the class, since this hook is not told of the configuration."""
+    if report.failed:
+        LaneItem.failed.add(report.nodeid)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Iterator[None]:  # noqa: ARG001
+    """Tell skipped and inconclusive from passed: 0 is kept for a check that ran and passed."""
+    yield
+    item = session.config.stash.get(_CHECK, None)
+    if item is None:
+        return
+    failed = LaneItem.failed - {item.nodeid}
+    if item.came_to is Status.INCONCLUSIVE and not failed and session.exitstatus == pytest.ExitCode.TESTS_FAILED:
+        session.exitstatus = EXIT_INCONCLUSIVE
+    elif item.came_to is not Status.PASSED and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = EXIT_SKIPPED
+
+
+class LaneCheckError(Exception):
+    """What the lane check has against the lane, as lines for a person."""
+
+
+class LaneItem(pytest.Item):
+    """One lane, checked. `came_to` is what its reports came to: SKIPPED until there is another answer."""
+
+    failed: set[str] = set()  # noqa: RUF012 - of this process, which has one session
+
+    def __init__(self, *, lane: str, **more: Any) -> None:
+        super().__init__(**more)
+        self.lane = lane
+        self.came_to = Status.SKIPPED
+
+    def runtest(self) -> None:
+        """Run doctor, and hold its reports to what a lane check asserts."""
+        model = next((value for name in VARIABLES if (value := self._environ(name))), "")
+        if not model:
+            pytest.skip(f"{VARIABLES[0]} names no model; there is no default")
+        reports, said = self._doctor(model)
+        statuses = {report.status for report in reports}
+        for status in (Status.FAILED, Status.INCONCLUSIVE, Status.SKIPPED, Status.PASSED):
+            if status in statuses:
+                self.came_to = status
+                break
+        if self.came_to is Status.SKIPPED:
+            pytest.skip(said)
+        if self.came_to is not Status.PASSED:
+            raise LaneCheckError(said)
+        for report in reports:
+            _assert_proof(report, lane=self.lane, model=model)
+
+    def _environ(self, name: str) -> str:
+        return os.environ.get(name, "").strip()
+
+    def _doctor(self, model: str) -> tuple[tuple[CapabilityReport, ...], str]:
+        """Return the reports of doctor, and what it said; raises `LaneCheckError` where it made none."""
+        kept = self.config.getoption("--ledger-lane-report")
+        with tempfile.TemporaryDirectory(prefix="gitledger-lane-") as folder:
+            file = Path(kept).resolve() if kept else Path(folder) / "capability.json"
+            argv = ["doctor", "--lane", self.lane, "--model", model, "--report", str(file)]
+            done = subprocess.run(
+                [sys.executable, "-m", "gitledger", "-C", str(self.config.invocation_params.dir), *argv],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                check=False,
+            )
+            said = done.stderr.strip()[-4000:]
+            if done.returncode in (2, 3, 70):
+                raise LaneCheckError(f"doctor could not run (exit {done.returncode}):\n{said}")
+            try:
+                return decode_reports(file.read_bytes()), said
+            except (OSError, DecodeError) as error:
+                raise LaneCheckError(f"doctor left no report (exit {done.returncode}): {error}\n{said}") from error
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Return doctor's own words, without a traceback of ours."""
+        if isinstance(excinfo.value, LaneCheckError):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        """Return where the test is said to be."""
+        return self.path, None, self.name
+
+
+def _assert_proof(report: CapabilityReport, *, lane: str, model: str) -> None:
+    """Raise `LaneCheckError` unless the report is a pass of that model on that lane that comes back as it is."""
+    faults = {
+        "another model": report.model.requested != model,
+        "another lane": report.lane.id != lane,
+        "no executed forward": not report.forward.executed,
+        "a forward without duration": not (report.timing.duration_ms or 0) > 0,
+        "a report that does not come back": CapabilityReport.from_json(report.to_json()) != report,
+    }
+    found = [fault for fault, holds in faults.items() if holds]
+    if found:
+        raise LaneCheckError(f"the report of {report.recipe.id} shows {', '.join(found)}")

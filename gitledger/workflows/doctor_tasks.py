@@ -1,0 +1,136 @@
+"""What `doctor` is asked for, to the tasks that it runs: a lane's own runs, or one model from elsewhere."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from gitledger.config.schema import Config, LaneConfig, LaneRun
+from gitledger.errors import ConfigError, UsageError
+from gitledger.lanes.catalogue import all_recipes, recipe_of
+from gitledger.lanes.settings import Settings, parse_layers, settings_from
+from gitledger.lanes.supervise import World
+from gitledger.lanes.task import LaneTask
+from gitledger.records.capability_match import MATCHABLE
+from gitledger.records.capability_work import RecipeClaim
+
+__all__ = ["AskedOfDoctor", "check_lanes", "lane_named", "tasks_of"]
+
+DEFAULT_RECIPE = "torch-eager"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedOfDoctor:
+    """The options as they were given. With a lane, model, layers and quantization choose among its runs."""
+
+    lane: str | None = None
+    model: str | None = None
+    layers: str | None = None
+    quantization: str | None = None
+    cpu: bool = False
+    recipe: str | None = None
+    all_recipes: bool = False
+
+
+def check_lanes(config: Config) -> None:
+    """Raise `ConfigError` `bad-lane-match` where a lane matches what is no field of a report."""
+    for lane in config.lanes.values():
+        for field in lane.match:
+            if field not in MATCHABLE:
+                near = difflib.get_close_matches(field, MATCHABLE, n=1)
+                hint = f"did you mean {near[0]}?" if near else f"one of {', '.join(MATCHABLE)}"
+                raise ConfigError(
+                    "bad-lane-match", f"lanes.{lane.name}.match: no field {field!a} of a report", hint
+                )
+
+
+def lane_named(config: Config, name: str) -> LaneConfig:
+    """Return the lane of that name; raises `ConfigError` `unknown-lane`, naming the nearest."""
+    if name in config.lanes:
+        return config.lanes[name]
+    near = difflib.get_close_matches(name, config.lanes, n=1)
+    known = ", ".join(config.lanes) or "none"
+    hint = f"did you mean {near[0]}?" if near else f"declared lanes: {known}"
+    raise ConfigError("unknown-lane", f"no lane {name!a} is declared", hint)
+
+
+def tasks_of(
+    asked: AskedOfDoctor, config: Config | None, environ: Mapping[str, str], world: World
+) -> tuple[LaneTask, ...]:
+    """Return what is to be run, in order. Raises `UsageError` and `ConfigError` for what can't be meant."""
+    if asked.recipe is not None and asked.all_recipes:
+        raise UsageError("usage", "one recipe or all of them", "leave --recipe or --all-recipes out")
+    if asked.lane is None:
+        return tuple(_from_settings(asked, settings_from(environ), world))
+    if config is None:
+        raise ConfigError("no-config", f"lane {asked.lane!a} needs a configuration", "git ledger init")
+    check_lanes(config)
+    return tuple(_from_lane(asked, lane_named(config, asked.lane), world))
+
+
+def _from_settings(asked: AskedOfDoctor, found: Settings, world: World) -> Iterator[LaneTask]:
+    settings = replace(
+        found,
+        model=asked.model or found.model,
+        layers=parse_layers(asked.layers) if asked.layers else found.layers,
+        quantization=asked.quantization or found.quantization,
+        cpu=asked.cpu or found.cpu,
+    )
+    for recipe in _recipes(asked, (DEFAULT_RECIPE,), world):
+        yield LaneTask(
+            recipe=recipe,
+            model=settings.model,
+            layers=settings.layers,
+            quantization=settings.quantization,
+            device="cpu" if settings.cpu else "auto",
+        )
+
+
+def _from_lane(asked: AskedOfDoctor, lane: LaneConfig, world: World) -> Iterator[LaneTask]:
+    """Yield the tasks of a lane's runs, of those that the other options leave.
+
+    A lane that does not say of itself that it is a CPU's is run on a GPU, or not at all.
+    """
+    runs = [run for run in lane.runs if _is_chosen(asked, run)]
+    if not runs:
+        declared = "; ".join(f"{run.model} {run.layers or 'whole'} {run.quantization}" for run in lane.runs)
+        raise UsageError("no-such-run", f"lane {lane.name} declares no such run", f"declared: {declared}")
+    is_cpu = asked.cpu or lane.match.get("device.kind") == "cpu"
+    known: dict[str, RecipeClaim] = {}
+    for run in runs:
+        for recipe in _recipes(asked, run.recipes, world, known):
+            yield LaneTask(
+                recipe=recipe,
+                model=run.model,
+                layers=run.layers,
+                quantization=run.quantization,
+                device="cpu" if is_cpu else "gpu",
+                lane=lane.name,
+                declared=dict(lane.match),
+            )
+
+
+def _is_chosen(asked: AskedOfDoctor, run: LaneRun) -> bool:
+    layers = None if asked.layers is None else parse_layers(asked.layers)
+    return (
+        asked.model in (None, run.model)
+        and (layers is None or layers == run.layers)
+        and asked.quantization in (None, run.quantization)
+    )
+
+
+def _recipes(
+    asked: AskedOfDoctor, declared: tuple[str, ...], world: World, known: dict[str, RecipeClaim] | None = None
+) -> tuple[RecipeClaim, ...]:
+    """Return the recipes to run: all, the one that was named, or the declared ones."""
+    cache = {} if known is None else known
+    if asked.all_recipes:
+        if not cache:
+            cache |= {claim.id: claim for claim in all_recipes(world)}
+        return tuple(cache.values())
+    names = declared if asked.recipe is None else (asked.recipe,)
+    for name in names:
+        if name not in cache:
+            cache[name] = recipe_of(name, world)
+    return tuple(cache[name] for name in names)

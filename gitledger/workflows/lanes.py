@@ -1,0 +1,142 @@
+"""Lanes: the release check of a commit, by the lanes, policy and signers of a trusted place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from gitledger.config.schema import LaneConfig, PolicyConfig
+from gitledger.errors import UsageError
+from gitledger.records.decode import parse_time
+from gitledger.records.ids import CommitId
+from gitledger.store.view import LedgerView
+from gitledger.trust.verified import open_record
+from gitledger.verdict.acceptance import signatories
+from gitledger.verdict.evidence import Evidence, sort_records
+from gitledger.verdict.finding import Finding, Verdict, blocking
+from gitledger.verdict.release import LaneSituation, Release, judge_lanes
+from gitledger.workflows.doctor_tasks import check_lanes
+from gitledger.workflows.forge_users import ask_forges
+from gitledger.workflows.judge import Verified
+from gitledger.workflows.relevance import may_be_capability
+from gitledger.workflows.session import Session
+from gitledger.workflows.trusted import Trusted, load_trusted
+
+__all__ = ["LanesJudged", "judge_release", "united", "united_document"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanesJudged:
+    """The release check's answer, and by whose word."""
+
+    release: Release
+    trusted: Trusted
+
+    def encode(self) -> dict[str, Any]:
+        """Return the document of `lanes --json` (DESIGN section 10)."""
+        policy = {"commit": self.trusted.commit, "digest": self.trusted.digest, "from": self.trusted.source}
+        return {**self.release.encode(), "policy": policy}
+
+
+def judge_release(
+    session: Session, target: CommitId, *, policy_from: str | None = None, at: str | None = None
+) -> LanesJudged:
+    """Return the release check of a commit; raises `ConfigError`, `UsageError`, `TrustError`, `StoreError`.
+
+    Lanes, policy and signers are those of `policy_from`, else of the commit itself.
+    """
+    trusted = load_trusted(session.repo, target, policy_from)
+    config = trusted.config
+    check_lanes(config)
+    info = session.repo.commit(target)
+    view = session.ledger.view()
+    here = _evidence(view, target, config.repository).placed(target, info.tree)
+    elsewhere = tuple(_elsewhere(session, view, target, config.repository))
+    now = session.now() if at is None else _moment(at)
+    piles = [here, *elsewhere]
+    keys = ask_forges(session, config, trusted.signers, now, piles, reports=True)
+    by_lane = {
+        name: signatories(_policy_of(lane, config.policy), trusted.signers, now, piles, forges=keys.answers)
+        for name, lane in config.lanes.items()
+    }
+    release = judge_lanes(
+        LaneSituation(
+            commit=target,
+            committed_at=info.committed_at,
+            now=now,
+            lanes=config.lanes,
+            policy=config.policy,
+            signatories=by_lane,
+            here=here,
+            elsewhere=elsewhere,
+        )
+    )
+    more = [*keys.notes, *_limits(view, target)]
+    verdict = Verdict.over(release.verdict.judged, [*release.verdict.findings, *more])
+    return LanesJudged(release=replace(release, verdict=verdict), trusted=trusted)
+
+
+def united(verified: Verified, lanes: LanesJudged) -> Verdict:
+    """Return the verdict of `verify --lanes`: every finding of both, and a pass only where both pass.
+
+    A configuration that declares no shards at all is judged by its lanes.
+    """
+    findings = [*verified.verdict.findings, *lanes.release.verdict.findings]
+    judged = min(verified.verdict.judged, lanes.release.verdict.judged)
+    if not verified.union.choices and lanes.release.verdict.judged:
+        findings = [finding for finding in findings if finding.code != "no-shards"]
+        judged = lanes.release.verdict.judged
+    return Verdict.over(judged, dict.fromkeys(findings))
+
+
+def united_document(verified: Verified, lanes: LanesJudged, verdict: Verdict) -> dict[str, Any]:
+    """Return the document of `verify --lanes --json`: that of `verify`, and the cells of the lanes."""
+    ignored = dict.fromkeys((*verified.ignored, *lanes.release.ignored))
+    return {
+        **verified.encode(),
+        "findings": [finding.encode() for finding in verdict.findings],
+        "ignored": [item.encode() for item in ignored],
+        "lanes": [cell.encode() for cell in lanes.release.cells],
+        "verdict": "passed" if verdict.passed else "failed",
+    }
+
+
+def _policy_of(lane: LaneConfig, policy: PolicyConfig) -> PolicyConfig:
+    return policy if lane.signers is None else replace(policy, allowed_signers=lane.signers)
+
+
+def _evidence(view: LedgerView, commit: CommitId, repository: str) -> Evidence:
+    opened = [open_record(line, commit=commit) for line in view.lines(commit)]
+    return sort_records(opened, repository=repository)
+
+
+def _elsewhere(session: Session, view: LedgerView, target: CommitId, repository: str) -> Iterator[Evidence]:
+    """Yield the reports of other commits that this clone has: they tell `stale` from `missing`, and no more."""
+    for commit in sorted(view.commits() - {target}):
+        lines = [line for line in view.lines(commit) if may_be_capability(line)]
+        info = session.repo.objects.read_commit(commit) if lines else None
+        if info is not None:
+            opened = [open_record(line, commit=commit) for line in lines]
+            yield sort_records(opened, repository=repository).placed(commit, info.tree)
+
+
+def _limits(view: LedgerView, target: CommitId) -> Iterator[Finding]:
+    """Yield the limits that the commit's notes exceed: what can't be read may hide a failure, so it blocks."""
+    for fault in view.faults(target):
+        yield blocking(
+            fault.code,
+            "2",
+            target[:12],
+            expected="notes within the limits of docs/reference/formats.md",
+            found=fault.text,
+            remedy="git ledger fsck",
+        )
+
+
+def _moment(at: str) -> datetime:
+    try:
+        return parse_time(at)
+    except ValueError as error:
+        raise UsageError("bad-time", f"--at {at!a}: {error}", "--at 2026-01-31T12:00:00Z") from error
