@@ -277,7 +277,7 @@ RULES = (
     ),
     _check(
         "a certificate for everybody is for nobody",
-        "a:a_certificate_for_everybody signers:a_certificate_that_does_not_vouch_grants_nothing",
+        "signers:a_certificate_that_does_not_vouch_grants_nothing",
         "trust/certificates",
         "in_force and bool(self.principals) and not",
         "in_force and not",
@@ -329,8 +329,8 @@ RULES = (
         "an authority is no signer",
         "a:the_authoritys_own_key",
         "trust/allowed_signers",
-        "        if not self.is_authority:\n            # As in OpenSSH",
-        "        if not self.is_authority or key.blob == self.key.blob:\n            # As in OpenSSH",
+        "is_authority, rest = True, rest[14:]",
+        "rest = rest[14:]",
     ),
     _check(
         "the certificate is by the line's authority",
@@ -575,7 +575,7 @@ RULES = (
     ),
     _check(
         "a line has a limit",
-        "a:a_line_of_two_megabytes records/envelope:the_limits_hold_for_writing_and_reading",
+        "records/envelope:the_limits_hold_for_writing_and_reading",
         "records/envelope",
         '    if len(line) > MAX_LINE_BYTES:\n        fail("$"',
         '    if False:\n        fail("$"',
@@ -589,7 +589,7 @@ RULES = (
     ),
     _check(
         "base64 holds no other letters",
-        "records/decode:every_short_text_is_read_exactly_where_encoding_again_spells_it w:base64_spelled_in_a_second_way",
+        "records/decode:every_short_text_is_read_exactly_where_encoding_again_spells_it",
         "records/decode",
         "if len(text) != (len(data) + 2) // 3 * 4 or binascii",
         "if binascii",
@@ -617,7 +617,7 @@ RULES = (
     ),
     _check(
         "no absurd nesting",
-        "a:a_signed_payload_nested_a_thousand_deep records/decode:nesting_is_read_up_to_its_limit_and_refused_beyond",
+        "records/decode:nesting_is_read_up_to_its_limit_and_refused_beyond",
         "records/decode",
         'if kinds.count(b"{") > MAX_JSON_DEPTH and _depth(value) > MAX_JSON_DEPTH:',
         "if False:",
@@ -648,7 +648,7 @@ RULES = (
         "records/claims:a_subject_is_one_commit_by_both_digests",
         "records/statement",
         "if len(subjects) != 1:",
-        "if not subjects:",
+        "if False:",
     ),
     _check(
         "both digests of the subject are of one format",
@@ -751,7 +751,7 @@ RULES = (
     ),
     _check(
         "git is told to honour no replacement and no graft",
-        "store/git_runner:replace_refs_and_grafts_are_switched_off w:a_graft_that_makes_it_an_ancestor",
+        "store/git_runner:replace_refs_and_grafts_are_switched_off",
         "store/git",
         '{"LC_ALL": "C", "GIT_NO_REPLACE_OBJECTS": "1", "GIT_GRAFT_FILE": os.devnull}',
         '{"LC_ALL": "C"}',

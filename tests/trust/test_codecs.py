@@ -105,6 +105,12 @@ def _blob(*fields: bytes | str) -> bytes:
     return b"".join(put_string(field) for field in fields)
 
 
+P256_POINT = bytes.fromhex(
+    "04"
+    "6b17d1f2e12c4247f8bce6e563a440f277037d812deb33a0f4a13945d898c296"
+    "4fe342e2fe1a7f9b8ee7eb4a7c0f9e162bce33576b315ececbb6406837bf51f5"
+)
+"""The base point of P-256 (FIPS 186-4, D.1.2.3): on its curve, so that only the curve's name is wrong."""
 WEAK_AND_BROKEN = {
     "dsa": (_blob("ssh-dss", b"\1", b"\1", b"\1", b"\1"), "weak-key"),
     "rsa-1024": (_blob("ssh-rsa") + put_mpint(65537) + put_mpint((1 << 1023) | 1), "weak-key"),
@@ -117,6 +123,7 @@ WEAK_AND_BROKEN = {
     "ecdsa-compressed": (_blob("ecdsa-sha2-nistp256", "nistp256", b"\2" + b"\1" * 32), "malformed"),
     "ecdsa-infinity": (_blob("ecdsa-sha2-nistp256", "nistp256", b"\0"), "malformed"),
     "ecdsa-other-curve": (_blob("ecdsa-sha2-nistp256", "nistp384", b"\4" + b"\1" * 96), "malformed"),
+    "ecdsa-misnamed-curve": (_blob("ecdsa-sha2-nistp256", "nistp384", P256_POINT), "malformed"),
     "unknown": (_blob("ssh-quantum", b"x"), "malformed"),
     "empty": (b"", "malformed"),
 }

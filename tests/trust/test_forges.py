@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from gitledger.errors import ConfigError, TrustError
-from gitledger.trust.fetch import MAX_ANSWER_BYTES, is_safe_url
+from gitledger.trust.fetch import MAX_ANSWER_BYTES, MAX_REDIRECTS, is_safe_url
 from gitledger.trust.forges import Forges, ForgeUser, proxies_from
 
 NOW = datetime(2026, 6, 15, 12, tzinfo=UTC)
@@ -207,6 +207,11 @@ def test_a_redirect_within_the_host_is_followed_but_not_for_ever(server, forges,
     server.pages["/renamed.keys"] = to("/alice.keys")
     refused(forges(cache=None), "forge-unreachable")
     assert len(server.asked) < 12
+    server.asked.clear()
+    server.pages |= {f"/{n}.keys": to(f"/{n + 1}.keys") for n in range(9)}
+    server.pages |= {"/alice.keys": to("/0.keys"), "/9.keys": key.line.encode()}
+    refused(forges(cache=None), "forge-unreachable")
+    assert len(server.asked) == 1 + MAX_REDIRECTS
 
 
 def test_a_stalling_server_ends_at_the_deadline(server, forges):

@@ -244,6 +244,7 @@ def test_an_authority_is_no_signer_and_a_signer_is_no_authority(ssh, key_files, 
 )
 def test_a_certificate_that_does_not_vouch_grants_nothing(options, ssh, key_files):
     made = ssh.certify(key_files["ed25519"], ssh.make_key(name="user"), "-I", "id", *options)
+    assert not made.certificate.vouches_at(NOW)
     assert not signers(f"* cert-authority {made.certificate.authority.line}").principals(made, NOW)
 
 
