@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-real lint fmt types layers check bench fuzz install
+.PHONY: help demo test test-real test-slurm test-night lint fmt types layers check bench fuzz install
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -26,6 +26,12 @@ test: $(STAMP) ## the test suite
 
 test-real: $(STAMP) ## two packages from the index, with their own tests, through the whole path
 	$(BIN)/python -m pytest -q -m real tests/real
+
+test-slurm: $(STAMP) ## against a real one-node Slurm, installed and started for it (root, Debian)
+	tests/slurm/cluster run $(BIN)/python -m pytest -q -m slurm tests/slurm
+
+test-night: $(STAMP) ## a night of forty shards in small, with a driver that is killed twice (minutes)
+	$(BIN)/python -m pytest -q -m night tests/workflows
 
 lint: $(STAMP) ## ruff: format and rules
 	$(BIN)/ruff format --check .

@@ -41,8 +41,8 @@ Results go to stdout, messages to stderr. `--json` prints one document on stdout
 | 141 | whoever read the output went away |
 
 `run` exits with 0 where all that was asked for is green and the merge, if there was one, too; 1 where a shard or
-the merge is not; 2 where the work tree became another than the commit's; 3 where a receipt was not stored; 99 where
-nothing failed and the machine could not run all; 128 and its number after a signal.
+the merge is not; 2 where the work tree became another than the commit's; 3 where a receipt was not stored; 99
+where nothing failed and the machine could not run all; 128 and its number after a signal.
 
 `record` exits as its command does: 128 and the number of a signal, 124 for a time-out; but 1 where the command
 says 0 and the receipt is not green, and 3 where the receipt could not be stored (with `--best-effort`: as the

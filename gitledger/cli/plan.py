@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from gitledger.cli.output import Output
 from gitledger.cli.world import enter, with_json, with_offline, with_policy
 from gitledger.errors import EXIT_NO, EXIT_YES
 
+if TYPE_CHECKING:
+    from gitledger.workflows.judge import Plan
+    from gitledger.workflows.session import Session
+
+FORMATS = ("github", "gitlab", "slurm")
+
 
 @click.command("plan", short_help="Say what is fresh, what carries, what must run")
 @click.argument("commit", default="HEAD")
 @with_policy
 @click.option("--carry/--no-carry", default=None, help="Carry unchanged shards, or don't, whatever policy says.")
+@click.option(
+    "--format", "form", type=click.Choice(FORMATS), default=None, help="What is stale, as jobs of an engine."
+)
+@click.option("--max-jobs", type=click.IntRange(1), default=None, help="At most so many jobs, filled evenly.")
+@click.option("--include", metavar="FILE", default=None, help="gitlab: the file that defines `.git-ledger`.")
+@click.option("--sbatch", multiple=True, metavar="OPTION", help="slurm: an option for sbatch.")
+@click.option("--spool", metavar="DIR", default=None, help="slurm: where nodes leave receipts.")
 @click.option("--exit-code", is_flag=True, help="Exit with 1 where something has to run.")
 @with_offline
 @with_json
@@ -22,6 +37,11 @@ def command(
     commit: str,
     policy_from: str | None,
     carry: bool | None,
+    form: str | None,
+    max_jobs: int | None,
+    include: str | None,
+    sbatch: tuple[str, ...],
+    spool: str | None,
     exit_code: bool,
     offline: bool,
     as_json: bool,
@@ -31,6 +51,7 @@ def command(
     \b
     git ledger plan                     what would a merge of HEAD take?
     git ledger plan --exit-code         1 where a shard has to run
+    git ledger plan --format github >> "$GITHUB_OUTPUT"
     git ledger plan --json | jq -r '.shards[] | select(.verdict == "stale").name'
     """
     from gitledger.report.text import plan_text
@@ -40,6 +61,10 @@ def command(
 
     session = enter(output, offline=offline)
     found = plan(session, target_of(session, commit), policy_from=policy_from, carry=carry)
+    if form is not None:
+        text = _formatted(output, session, found, form, max_jobs, include, sbatch, spool)
+        output.result(text)
+        return EXIT_NO if exit_code and not found.is_covered else EXIT_YES
     waiting = unpublished(session)
     if as_json:
         output.document({**found.encode(), "unpublished": waiting})
@@ -52,3 +77,27 @@ def command(
                 f"{number} records not published to {remote}; `git ledger sync {remote}` publishes them"
             )
     return EXIT_NO if exit_code and not found.is_covered else EXIT_YES
+
+
+def _formatted(
+    output: Output,
+    session: Session,
+    found: Plan,
+    form: str,
+    max_jobs: int | None,
+    include: str | None,
+    sbatch: tuple[str, ...],
+    spool: str | None,
+) -> str:
+    """Return what is stale as jobs of an engine."""
+    from gitledger.report.ci_plan import MAX_MATRIX_JOBS, github_text, gitlab_text
+    from gitledger.workflows.plan_jobs import planned_jobs, slurm_text
+    from gitledger.workflows.run_slurm import SlurmRequest
+
+    if form == "github":
+        return github_text(planned_jobs(found, max_jobs=max_jobs, limit=MAX_MATRIX_JOBS))
+    if form == "gitlab":
+        commit = found.case.situation.commit
+        return gitlab_text(planned_jobs(found, max_jobs=max_jobs), commit=commit, include=include)
+    folder = None if spool is None else output.directory / spool
+    return slurm_text(session, found, SlurmRequest(spool=folder, options=sbatch))

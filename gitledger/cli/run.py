@@ -32,6 +32,12 @@ MAX_NAMED = 5
 @click.option("--tail", is_flag=True, help="Show what the shards print.")
 @click.option("--carry/--no-carry", default=None, help="Carry unchanged shards, or don't, whatever policy says.")
 @click.option("--mode", type=click.Choice(MODES), default=None, help="local (default), ci or ci-gpu.")
+@click.option(
+    "--on", "engine", type=click.Choice(["slurm"]), default=None, help="Run the shards as jobs of Slurm."
+)
+@click.option("--sbatch", multiple=True, metavar="OPTION", help="An option for sbatch, as --partition=gpu.")
+@click.option("--spool", metavar="DIR", default=None, help="Where nodes leave receipts; without --on: be a node.")
+@click.option("--collect", metavar="DIR", default=None, help="Sign and store what nodes left there, then merge.")
 @click.option("--unsigned", is_flag=True, help="Don't sign (counts only where policy allows it).")
 @click.option("--pass-agent", is_flag=True, help="Let the commands reach the SSH agent.")
 @with_policy
@@ -51,6 +57,10 @@ def command(
     tail: bool,
     carry: bool | None,
     mode: str | None,
+    engine: str | None,
+    sbatch: tuple[str, ...],
+    spool: str | None,
+    collect: str | None,
     unsigned: bool,
     pass_agent: bool,
     policy_from: str | None,
@@ -68,13 +78,19 @@ def command(
     git ledger run                      everything that is stale
     git ledger run --jobs 4 --stall 15m --retries 1
     git ledger run l1 --all --tail      one shard, whether stale or not, with its output
+    git ledger run --on slurm --sbatch=--partition=gpu
     """
+    from gitledger.cli.run_engines import be_a_node, collect_spool, on_slurm
     from gitledger.cli.run_screen import Screen
+    from gitledger.errors import UsageError
     from gitledger.machine.interrupts import Interrupts
     from gitledger.workflows.run import RunRequest, run
 
+    if collect is not None and (engine or spool or shards):
+        raise UsageError("usage", "--collect stands alone: it runs nothing", "git ledger run --collect DIR")
+    if sbatch and engine is None:
+        raise UsageError("usage", "--sbatch is for --on slurm", "--on slurm")
     session = enter(output, offline=offline)
-    signer = None if unsigned else signer_of(output, session, key)
     logs = session.repo.git_dir / "gitledger" / "logs"
     screen = Screen.of(output, slots=jobs, logs=logs, tail_to_stderr=as_json)
     request = RunRequest(
@@ -92,11 +108,21 @@ def command(
         user=user_name(session),
         echo=screen.echo if tail else None,
     )
-    with Interrupts() as interrupts:
-        try:
-            result = run(session, request, signer, watch=screen, interrupts=interrupts)
-        finally:
-            screen.close()
+    if spool is not None and engine is None:
+        return be_a_node(output, session, request, output.directory / spool, as_json=as_json)
+    if collect is not None:
+        result = collect_spool(output, session, request, output.directory / collect, key, unsigned=unsigned)
+    else:
+        signer = None if unsigned else signer_of(output, session, key)
+        with Interrupts() as interrupts:
+            try:
+                if engine == "slurm":
+                    place = None if spool is None else output.directory / spool
+                    result = on_slurm(session, request, signer, place, sbatch, screen, interrupts)
+                else:
+                    result = run(session, request, signer, watch=screen, interrupts=interrupts)
+            finally:
+                screen.close()
     if as_json:
         output.document(result.encode())
     else:

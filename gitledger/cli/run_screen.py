@@ -94,6 +94,10 @@ class Screen:
         self._done += 1
         self._say(f"{fault.message} [{fault.code}]")
 
+    def news(self, text: str) -> None:
+        """Say what happens elsewhere."""
+        self._say(text)
+
     def tick(self, running: Sequence[Attempt], waiting: Sequence[Job]) -> None:
         """Show how far it has come, where it is time to."""
         self._total = max(self._total, self._done + len(running) + len(waiting))

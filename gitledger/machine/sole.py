@@ -25,11 +25,12 @@ _UNSUPPORTED = (errno.ENOLCK, errno.ENOTSUP, errno.EINVAL, errno.ENOSYS)
 
 
 @contextmanager
-def sole_driver(file: Path, *, wait_s: float = ORPHANS_S) -> Iterator[tuple[int, ...]]:
+def sole_driver(file: Path, *, wait_s: float = ORPHANS_S, patient: bool = False) -> Iterator[tuple[int, ...]]:
     """Hold the lock `file` (made where it is missing); yields the descriptors that hold it.
 
-    A driver that lives is not waited for, the runs of a dead one are. Where the file system knows no locks there
-    is none, and nothing is yielded. Raises `MachineError` `run-in-progress`, `lock-unwritable`.
+    A driver that lives is not waited for, unless `patient`; the runs of a dead one are. Where the file system
+    knows no locks there is none, and nothing is yielded. Raises `MachineError` `run-in-progress`,
+    `lock-unwritable`.
     """
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -37,7 +38,7 @@ def sole_driver(file: Path, *, wait_s: float = ORPHANS_S) -> Iterator[tuple[int,
     except OSError as error:
         raise MachineError("lock-unwritable", f"{file} can't be written: {error.strerror}", "") from error
     try:
-        if not _lock(fd, time.monotonic() + wait_s):
+        if not _lock(fd, time.monotonic() + wait_s, patient=patient):
             yield ()
             return
         os.ftruncate(fd, 0)
@@ -47,12 +48,12 @@ def sole_driver(file: Path, *, wait_s: float = ORPHANS_S) -> Iterator[tuple[int,
         os.close(fd)
 
 
-def _lock(fd: int, until_s: float) -> bool:
+def _lock(fd: int, until_s: float, *, patient: bool) -> bool:
     while True:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            _wait_for_orphans(os.pread(fd, 200, 0), until_s)
+            _wait(os.pread(fd, 200, 0), until_s, patient=patient)
         except OSError as error:
             if error.errno in _UNSUPPORTED:
                 return False
@@ -61,9 +62,9 @@ def _lock(fd: int, until_s: float) -> bool:
             return True
 
 
-def _wait_for_orphans(holder: bytes, until_s: float) -> None:
+def _wait(holder: bytes, until_s: float, *, patient: bool) -> None:
     pid = holder.split(b" ")[0].decode("ascii", "replace")
-    if pid.isdigit() and holder == _identity(int(pid)):
+    if not patient and pid.isdigit() and holder == _identity(int(pid)):
         raise MachineError(
             "run-in-progress",
             f"process {pid} runs shards in this work tree already",

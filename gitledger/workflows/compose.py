@@ -29,7 +29,7 @@ from gitledger.workflows.observed import outside_of
 from gitledger.workflows.request import Before, RecordRequest
 from gitledger.workflows.session import Session
 
-__all__ = ["compose"]
+__all__ = ["compose", "earlier_attempts"]
 
 MAX_LISTED_PATHS = 20
 MAX_WORD = 1_000
@@ -56,7 +56,7 @@ def compose(
         repository=request.repository,
         shard=ShardClaim(
             key=request.key,
-            attempt=1 + _earlier_attempts(session, before.head, request.key),
+            attempt=1 + earlier_attempts(session, before.head, request.key),
             split=request.definition.split,
             definition_digest=request.definition.digest,
         ),
@@ -151,7 +151,7 @@ def _bounded(argv: Sequence[str]) -> tuple[str, ...]:
     return tuple([*words[:MAX_WORDS], f"… ({more} more words)"] if more > 0 else words)
 
 
-def _earlier_attempts(session: Session, commit: CommitId, key: ShardKey) -> int:
+def earlier_attempts(session: Session, commit: CommitId, key: ShardKey) -> int:
     """Return how many receipts of the shard the commit has, as far as this clone knows."""
     count = 0
     for line in session.ledger.lines(commit):

@@ -89,6 +89,9 @@ class Watch(Protocol):
     def given_up(self, job: Job, fault: LedgerError) -> None:
         """Hear why a job won't run."""
 
+    def news(self, text: str) -> None:
+        """Hear a sentence about a run that goes on elsewhere."""
+
     def tick(self, running: Sequence[Attempt], waiting: Sequence[Job]) -> None:
         """Hear that time went by."""
 

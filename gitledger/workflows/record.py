@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from gitledger.errors import EXIT_NO, EXIT_NOT_STORED, EXIT_YES, StoreError, UsageError
@@ -25,6 +27,7 @@ from gitledger.workflows.execute import Executed, execute
 from gitledger.workflows.notes_author import notes_identity, notes_message
 from gitledger.workflows.request import Before, RecordRequest
 from gitledger.workflows.session import Session
+from gitledger.workflows.spool import write_entry
 from gitledger.workflows.target import head_of
 
 __all__ = ["Recorded", "look", "record"]
@@ -51,16 +54,18 @@ def record(
     *,
     before: Before | None = None,
     turn: AbstractContextManager[object] | None = None,
+    spool: Path | None = None,
 ) -> Recorded:
     """Return what was recorded, once the receipt is stored, or the store has refused it.
 
     `before` is the repository as the caller has just looked at it. `turn` is entered to sign and to store: one
-    signer and one ledger serve several runs at once.
+    signer and one ledger serve several runs at once. With `spool` the receipt is put into that folder instead of
+    the ledger, for whoever collects and signs it.
 
     Raises `ManifestError`, `UsageError`, `ConfigError` and `MachineError` before anything has run; afterwards only
     the store can fail, and the result says so.
     """
-    identity = notes_identity(session, request.notes)
+    store = _to_ledger(session, request) if spool is None else partial(write_entry, spool)
     before = look(session, request.definition) if before is None else before
     run = execute(session, request, before)
     receipt, bodies = compose(session, request, signer, before, run)
@@ -69,12 +74,7 @@ def record(
     with turn or nullcontext():
         envelope = Envelope(payload=payload, signature=None) if signer is None else sign_payload(payload, signer)
         try:
-            session.ledger.append(
-                {before.head: [envelope.encode()]},
-                bodies,
-                identity=identity,
-                message=notes_message(request.notes, 1),
-            )
+            store(receipt, envelope, bodies)
         except StoreError as caught:
             error = caught
     return Recorded(
@@ -86,6 +86,21 @@ def record(
         error=error,
         log_text=run.log_text,
     )
+
+
+def _to_ledger(
+    session: Session, request: RecordRequest
+) -> Callable[[ShardReceipt, Envelope, Sequence[bytes]], None]:
+    """Return what stores a receipt in the ledger; raises `UsageError` `no-identity` before anything has run."""
+    identity = notes_identity(session, request.notes)
+    message = notes_message(request.notes, 1)
+
+    def store(receipt: ShardReceipt, envelope: Envelope, bodies: Sequence[bytes]) -> None:
+        session.ledger.append(
+            {receipt.repo.commit: [envelope.encode()]}, bodies, identity=identity, message=message
+        )
+
+    return store
 
 
 def look(session: Session, definition: Definition) -> Before:

@@ -32,7 +32,15 @@ from gitledger.workflows.run_shard import ShardRuns
 from gitledger.workflows.session import Session
 from gitledger.workflows.target import head_of
 
-__all__ = ["RunRequest", "chosen", "jobs_of", "run", "seconds_of"]
+__all__ = [
+    "RunRequest",
+    "chosen",
+    "jobs_of",
+    "merge_what_stands",
+    "refuse_dirt",
+    "run",
+    "seconds_of",
+]
 
 WAIT_S = 120.0
 """How long memory and devices that somebody else holds are waited for, unless asked otherwise."""
@@ -77,7 +85,7 @@ def run(
         if todo:
             config = found.case.inputs.config
             notes_identity(session, config.notes)  # without one no receipt could be stored
-            _refuse_dirt(session, config, todo)
+            refuse_dirt(session, config, [choice.shard.key for choice in todo])
             runs = ShardRuns(
                 session=session,
                 config=config,
@@ -109,7 +117,7 @@ def run(
             return replace(result, interrupted=interrupts.received[0])
         if result.stopped is not None or (not todo and agreeing_snapshot(found.union, found.case.situation)):
             return result
-        return _merged(session, request, signer, result)
+        return merge_what_stands(session, request, signer, result)
 
 
 def chosen(
@@ -175,9 +183,9 @@ def _admission(session: Session, config: Config, todo: Collection[Choice], wait_
     )
 
 
-def _refuse_dirt(session: Session, config: Config, todo: Collection[Choice]) -> None:
+def refuse_dirt(session: Session, config: Config, keys: Collection[ShardKey]) -> None:
     """Refuse to begin on a tree that is not the commit's: a night of receipts would count for nothing."""
-    paths = sorted({path for choice in todo for path in config.shard(choice.shard.key).paths})
+    paths = sorted({path for key in keys for path in config.shard(key).paths})
     state = work_tree_state(session.repo.git, scope_paths=paths)
     dirt = sorted({*state.changed, *state.untracked})
     if dirt:
@@ -189,7 +197,9 @@ def _refuse_dirt(session: Session, config: Config, todo: Collection[Choice]) -> 
         )
 
 
-def _merged(session: Session, request: RunRequest, signer: Signer | None, result: RunResult) -> RunResult:
+def merge_what_stands(
+    session: Session, request: RunRequest, signer: Signer | None, result: RunResult
+) -> RunResult:
     """Return the result with the merge of what stands now, or why there is none; what was recorded stays."""
     try:
         merged = merge(

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from gitledger.errors import EXIT_NO, EXIT_NOT_STORED, EXIT_YES, LedgerError
-from gitledger.records.ids import CommitId, ShardKey
+from gitledger.records.ids import CommitId, RecordId, ShardKey
+from gitledger.records.receipt import ShardReceipt
 from gitledger.verdict.plan import describe_choice
 from gitledger.verdict.union import Union
 from gitledger.workflows.merge import Merged
 from gitledger.workflows.record import Recorded
 
-__all__ = ["RunResult"]
+__all__ = ["Brought", "RunResult"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Brought:
+    """A receipt that came from elsewhere, signed and stored here."""
+
+    receipt: ShardReceipt
+    record: RecordId
+    log_text: str = ""
+    stored: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +39,7 @@ class RunResult:
     commit: CommitId
     asked: tuple[ShardKey, ...]
     union: Union
-    results: Mapping[ShardKey, list[Recorded]] = field(default_factory=dict)
+    results: Mapping[ShardKey, Sequence[Recorded | Brought]] = field(default_factory=dict)
     faults: Mapping[ShardKey, LedgerError] = field(default_factory=dict)
     left: tuple[ShardKey, ...] = ()
     stopped: LedgerError | None = None
@@ -102,7 +113,7 @@ def _named(key: ShardKey) -> dict[str, str | None]:
     return {"name": key.name, "variant": key.variant}
 
 
-def _ran(key: ShardKey, done: Recorded) -> dict[str, Any]:
+def _ran(key: ShardKey, done: Recorded | Brought) -> dict[str, Any]:
     receipt = done.receipt
     return {
         "attempt": receipt.shard.attempt,

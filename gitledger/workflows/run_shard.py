@@ -15,11 +15,11 @@ from gitledger.records.receipt import ShardReceipt
 from gitledger.trust.signer import Signer
 from gitledger.workflows.asked import Asked, request_of
 from gitledger.workflows.drive import Attempt, Ended, NotAlone, Stop
-from gitledger.workflows.record import Recorded, look, record
+from gitledger.workflows.record import look, record
 from gitledger.workflows.request import Before, RecordRequest
 from gitledger.workflows.session import Session, open_session
 
-__all__ = ["ShardRuns"]
+__all__ = ["ShardRuns", "may_retry"]
 
 _FINAL = frozenset({"other-command", "head-moved", "extra-moved", "interrupted"})
 """Reasons that another attempt would only repeat."""
@@ -63,7 +63,8 @@ class ShardRuns:
             raise
         except LedgerError as error:
             return Ended(fault=error)
-        return Ended(recorded=done, may_retry=self._may_retry(done))
+        limit = self.trusted.policy.max_attempts
+        return Ended(recorded=done, may_retry=done.stored and may_retry(done.receipt, limit))
 
     def _request(self, key: ShardKey) -> RecordRequest:
         request = request_of(self.config, Asked(shard=str(key)))
@@ -110,14 +111,12 @@ class ShardRuns:
             hint = "ignore it in .gitignore, or let the command clean up; `git ledger run` resumes"
             raise Stop(UsageError("became-dirty", text, hint))
 
-    def _may_retry(self, done: Recorded) -> bool:
-        """Tell whether another attempt could end better, and policy would count it."""
-        receipt: ShardReceipt = done.receipt
-        limit = self.trusted.policy.max_attempts
-        return (
-            done.stored
-            and not receipt.is_green
-            and not receipt.repo.dirty
-            and not _FINAL.intersection(receipt.reasons)
-            and (limit is None or receipt.shard.attempt < limit)
-        )
+
+def may_retry(receipt: ShardReceipt, max_attempts: int | None) -> bool:
+    """Tell whether another attempt could end better than this one, and policy would count it."""
+    return (
+        not receipt.is_green
+        and not receipt.repo.dirty
+        and not _FINAL.intersection(receipt.reasons)
+        and (max_attempts is None or receipt.shard.attempt < max_attempts)
+    )

@@ -286,6 +286,7 @@ class Listener:
 
     def __init__(self) -> None:
         self.waited: list[str] = []
+        self.heard: list[str] = []
 
     def started(self, attempt: Any) -> None: ...
 
@@ -293,6 +294,9 @@ class Listener:
 
     def waits(self, job: Any, why: str) -> None:
         self.waited.append(why)
+
+    def news(self, text: str) -> None:
+        self.heard.append(text)
 
     def given_up(self, job: Any, fault: Any) -> None: ...
 

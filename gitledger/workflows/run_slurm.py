@@ -1,0 +1,296 @@
+"""Runs stale shards on Slurm: submitted as sparse arrays with a job that follows them, waited for, and collected.
+
+What is under way is known by a file in the spool and by Slurm itself, so that whoever comes back after an
+interruption waits for the same jobs and submits none twice.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from gitledger.config.schema import Config
+from gitledger.errors import InconclusiveError, LedgerError
+from gitledger.machine.interrupts import Interrupts
+from gitledger.machine.slurm import Slurm
+from gitledger.machine.slurm_script import Batch, Place, follower_script, task_script
+from gitledger.machine.sole import sole_driver
+from gitledger.records.ids import CommitId, ShardKey
+from gitledger.trust.signer import Signer
+from gitledger.verdict.verify import agreeing_snapshot
+from gitledger.workflows.drive import Job, Watch
+from gitledger.workflows.judge import Plan, plan
+from gitledger.workflows.notes_author import notes_identity
+from gitledger.workflows.run import RunRequest, chosen, jobs_of, merge_what_stands, refuse_dirt
+from gitledger.workflows.run_collect import collect
+from gitledger.workflows.run_node import fault_of
+from gitledger.workflows.run_result import Brought, RunResult
+from gitledger.workflows.run_shard import may_retry
+from gitledger.workflows.session import Session
+from gitledger.workflows.target import head_of
+
+__all__ = ["SlurmRequest", "batches_of", "place_of", "run_on_slurm"]
+
+POLL_S = (0.5, 10.0)
+"""The first pause between two looks, and the longest."""
+TICK_S = 0.1
+_STATE = "state.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmRequest:
+    """Where tasks leave receipts (None: below the git folder), sbatch options, and the command on the nodes."""
+
+    spool: Path | None = None
+    options: tuple[str, ...] = ()
+    command: tuple[str, ...] = ("git-ledger",)
+
+
+def place_of(session: Session, commit: CommitId, request: RunRequest, slurm: SlurmRequest) -> Place:
+    """Return where tasks of a commit run, and with which words."""
+    spool = slurm.spool or session.repo.git_dir / "gitledger" / "slurm" / commit[:12]
+    words = ["--mode", request.mode]
+    for option, seconds in (("--stall", request.stall_s), ("--timeout", request.timeout_s)):
+        words += [option, f"{seconds:.3f}s"] if seconds is not None else []
+    return Place(
+        folder=session.repo.worktree or Path(),
+        spool=spool.absolute(),
+        command=slurm.command,
+        options=slurm.options,
+        words=tuple(words),
+    )
+
+
+def batches_of(
+    config: Config, commit: CommitId, jobs: Sequence[Job], *, limit: int, timeout_s: float | None
+) -> list[Batch]:
+    """Return the arrays that run jobs: one for each need, cut where indices would reach `limit`.
+
+    A shard's index is its place in the configuration, so that an array of what is left names the same shards by
+    the same numbers.
+    """
+    places = {key: index for index, key in enumerate(config.shard_keys())}
+    groups: dict[tuple[int, int, int], list[Job]] = {}
+    for job in jobs:
+        chunk = places[job.key] // limit
+        groups.setdefault((job.need.gpus, job.need.memory_bytes, chunk), []).append(job)
+    found = []
+    for (gpus, memory_bytes, _), items in groups.items():
+        times = [timeout_s if timeout_s is not None else config.shard(job.key).timeout for job in items]
+        known = [value for value in times if value is not None]
+        found.append(
+            Batch(
+                name=f"git-ledger-{commit[:8]}",
+                tasks={places[job.key] % limit: str(job.key) for job in items},
+                memory_bytes=memory_bytes,
+                gpus=gpus,
+                time_s=max(known) if len(known) == len(times) else None,
+            )
+        )
+    return found
+
+
+@dataclass(slots=True, kw_only=True)
+class _Flight:
+    """What was submitted for one commit: shards by job and index, and the jobs that follow."""
+
+    commit: CommitId
+    file: Path
+    arrays: dict[str, dict[int, str]] = field(default_factory=dict)
+    followers: list[str] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, spool: Path, commit: CommitId) -> _Flight:
+        """Return what the spool says; what can't be read was not submitted by us."""
+        flight = cls(commit=commit, file=spool / _STATE)
+        try:
+            known = json.loads(flight.file.read_bytes())
+            if known["commit"] == commit:
+                flight.arrays = {
+                    str(job): {int(index): str(name) for index, name in tasks.items()}
+                    for job, tasks in known["arrays"].items()
+                }
+                flight.followers = [str(job) for job in known["followers"]]
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            return cls(commit=commit, file=spool / _STATE)
+        return flight
+
+    def write(self) -> None:
+        half = self.file.with_suffix(".half")
+        known = {"arrays": self.arrays, "commit": self.commit, "followers": self.followers}
+        half.write_text(json.dumps(known, indent=1, sort_keys=True), "utf-8")
+        half.rename(self.file)
+
+    def names(self) -> set[str]:
+        return {name for tasks in self.arrays.values() for name in tasks.values()}
+
+    def task_of(self, key: ShardKey) -> tuple[str, int] | None:
+        """Return the newest task of a shard."""
+        for job, tasks in reversed(self.arrays.items()):
+            for index, name in tasks.items():
+                if name == str(key):
+                    return job, index
+        return None
+
+
+def run_on_slurm(
+    session: Session,
+    request: RunRequest,
+    slurm_request: SlurmRequest,
+    signer: Signer | None,
+    slurm: Slurm,
+    *,
+    watch: Watch,
+    interrupts: Interrupts,
+) -> RunResult:
+    """Return what came of it, once no job of it is left, or at once after a signal: jobs then go on.
+
+    Raises what `run` raises, and `MachineError` where Slurm refuses.
+    """
+    target = head_of(session)
+    with sole_driver(session.repo.git_dir / "gitledger" / "run.lock"):
+        trip = _Trip(
+            session=session,
+            request=request,
+            place=place_of(session, target, request, slurm_request),
+            signer=signer,
+            slurm=slurm,
+            watch=watch,
+            interrupts=interrupts,
+            target=target,
+        )
+        return trip.run()
+
+
+@dataclass(slots=True, kw_only=True)
+class _Trip:
+    session: Session
+    request: RunRequest
+    place: Place
+    signer: Signer | None
+    slurm: Slurm
+    watch: Watch
+    interrupts: Interrupts
+    target: CommitId
+    brought: dict[ShardKey, list[Brought]] = field(default_factory=dict)
+
+    def run(self) -> RunResult:
+        self.place.spool.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (self.place.spool / "logs").mkdir(exist_ok=True)
+        flight = _Flight.read(self.place.spool, self.target)
+        found = self.plan()
+        config = found.case.inputs.config
+        if self.collect(config):  # what an earlier submission left
+            found = self.plan()
+        asked, todo = chosen(found, self.request.shards, everything=self.request.everything)
+        jobs = jobs_of(config, found.union, todo)
+        result = RunResult(commit=self.target, asked=asked, union=found.union)
+        faults: dict[ShardKey, LedgerError] = {}
+        if jobs:
+            faults = self.fly(config, found, flight, jobs)
+            result = replace(result, results=self.brought, faults=faults)
+        if self.interrupts.received:
+            self.say_how_to_go_on(flight)
+            return replace(result, interrupted=self.interrupts.received[0])
+        last = self.plan()
+        if agreeing_snapshot(last.union, last.case.situation):  # the following job had a key, and has merged
+            return replace(result, union=last.union)
+        return merge_what_stands(self.session, self.request, self.signer, result)
+
+    def plan(self) -> Plan:
+        return plan(self.session, self.target, policy_from=self.request.policy_from, carry=self.request.carry)
+
+    def fly(self, config: Config, found: Plan, flight: _Flight, jobs: list[Job]) -> dict[ShardKey, LedgerError]:
+        """Submit, wait and collect, again for what may be retried; return the shards that left nothing."""
+        limit = found.case.trusted.config.policy.max_attempts
+        lost: dict[ShardKey, LedgerError] = {}
+        for _ in range(1 + self.request.retries):
+            known = {key: len(items) for key, items in self.brought.items()}
+            self.submit(config, flight, [job for job in jobs if not self.is_flying(flight, job.key)])
+            self.wait(config, flight)
+            if self.interrupts.received:
+                return lost
+            lost = {
+                job.key: self.lost(flight, job.key)
+                for job in jobs
+                if len(self.brought.get(job.key, ())) == known.get(job.key, 0)
+            }
+            jobs = [
+                job for job in jobs if job.key not in lost and may_retry(self.brought[job.key][-1].receipt, limit)
+            ]
+            if not jobs:
+                break
+        return lost
+
+    def is_flying(self, flight: _Flight, key: ShardKey) -> bool:
+        task = flight.task_of(key)
+        return task is not None and self.slurm.is_queued(f"{task[0]}_{task[1]}")
+
+    def submit(self, config: Config, flight: _Flight, jobs: Sequence[Job]) -> None:
+        if not jobs:
+            return
+        notes_identity(self.session, config.notes)
+        refuse_dirt(self.session, config, [job.key for job in jobs])
+        limit = self.slurm.array_limit()
+        batches = batches_of(config, self.target, jobs, limit=limit, timeout_s=self.request.timeout_s)
+        for batch in batches:
+            job = self.slurm.submit(task_script(batch, self.place))
+            flight.arrays[job] = batch.tasks
+            flight.write()
+            self.watch.news(f"submitted {len(batch.tasks)} shards as job {job}")
+        name = f"git-ledger-{self.target[:8]}-merge"
+        flight.followers.append(
+            self.slurm.submit(follower_script(name, self.place), after=list(flight.arrays)[-len(batches) :])
+        )
+        flight.write()
+
+    def wait(self, config: Config, flight: _Flight) -> None:
+        """Collect until no job is left, or a signal came."""
+        pause_s, longest_s = POLL_S
+        left = [*flight.arrays, *flight.followers]
+        while left and not self.interrupts.received:
+            self.collect(config)
+            left = [job for job in left if self.slurm.is_queued(job)]
+            until = time.monotonic() + (pause_s if left else 0.0)
+            while time.monotonic() < until and not self.interrupts.received:
+                time.sleep(TICK_S)
+                self.watch.tick((), ())
+            pause_s = min(longest_s, pause_s * 1.5)
+        self.collect(config)
+
+    def collect(self, config: Config) -> bool:
+        """Sign and store what has come, and tell of it; return whether anything had."""
+        spoils = collect(self.session, config, self.target, self.place.spool, self.signer, user=self.request.user)
+        for item in spoils.brought:
+            self.brought.setdefault(item.receipt.key, []).append(item)
+            counts = item.receipt.counts
+            text = f"{item.receipt.outcome.value} {item.receipt.key}, {counts.passed} of {counts.collected} passed"
+            self.watch.news(text)
+        for error in spoils.refused:
+            self.watch.news(f"left in the spool: {error.message} [{error.code}]")
+        return bool(spoils.brought)
+
+    def lost(self, flight: _Flight, key: ShardKey) -> LedgerError:
+        """Return what is known of a task that left no receipt."""
+        task = flight.task_of(key)
+        why = fault_of(self.place.spool, key)
+        if not why and task is not None:
+            state = self.slurm.tasks(task[0]).get(task[1])
+            why = f"Slurm says {state.state}, {state.reason}" if state else "Slurm knows nothing of it any more"
+        name = "its task" if task is None else f"task {task[0]}_{task[1]}"
+        return InconclusiveError("slurm-task-lost", f"{key}: {name} left no receipt: {why}", "git ledger run")
+
+    def say_how_to_go_on(self, flight: _Flight) -> None:
+        jobs = " ".join(_queued(self.slurm, [*flight.arrays, *flight.followers]))
+        if jobs:
+            self.watch.news(f"the jobs go on: the same command waits for them again, `scancel {jobs}` ends them")
+
+
+def _queued(slurm: Slurm, jobs: Iterable[str]) -> list[str]:
+    try:
+        return [job for job in jobs if slurm.is_queued(job)]
+    except LedgerError:
+        return list(jobs)
