@@ -46,6 +46,7 @@ __all__ = [
     "CapabilityReport",
     "decode_reports",
     "encode_reports",
+    "layers_text",
 ]
 
 SCHEMA = "gitledger-capability/1"
@@ -211,6 +212,14 @@ class CapabilityReport:
 
 def _canonical(document: object) -> bytes:
     return json.dumps(document, separators=(",", ":"), sort_keys=True, allow_nan=False).encode("ascii")
+
+
+def layers_text(report: CapabilityReport) -> str:
+    """Return the layers in words: `whole`, or `layers 0-15`, both included."""
+    layers = report.layers
+    if report.is_whole_model or (layers.start == 0 and layers.end is None):
+        return "whole"
+    return f"layers {layers.start}-{'' if layers.end is None else layers.end}"
 
 
 def encode_reports(reports: tuple[CapabilityReport, ...] | list[CapabilityReport]) -> str:

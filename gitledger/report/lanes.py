@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from gitledger.records.capability import CapabilityReport
+from gitledger.records.capability import CapabilityReport, layers_text
 from gitledger.records.capability_status import Status
 from gitledger.records.decode import format_time
 from gitledger.report.text import escaped, finding_lines, paint, table
@@ -21,7 +21,9 @@ def doctor_lines(report: CapabilityReport, *, color: bool) -> list[str]:
     """Return what a person should know of one report: what ran where, and why it did not pass."""
     word = paint(f"{report.status.value:12}", _STYLES.get(report.status, "stale"), color=color)
     lane = "" if report.lane.id is None else f"{report.lane.id}: "
-    head = f"{word} {lane}{escaped(report.model.requested or 'no model')} {_layers(report)} by {report.recipe.id}"
+    head = (
+        f"{word} {lane}{escaped(report.model.requested or 'no model')} {layers_text(report)} by {report.recipe.id}"
+    )
     if report.status is Status.PASSED:
         return [f"{head}: {_proof(report)}"]
     reason = report.reason
@@ -67,14 +69,17 @@ def _record_lines(cells: Sequence[CellVerdict]) -> Iterator[str]:
     passed = [verdict for verdict in cells if verdict.status is CellStatus.PASSED and verdict.held]
     for lane in dict.fromkeys(verdict.cell.lane.name for verdict in passed):
         yield f"  record of {lane}"
+        shown = ""
         for verdict in passed:
             if verdict.cell.lane.name == lane and verdict.held is not None:
                 report = verdict.held.report
                 signer = escaped(verdict.signer or "unsigned")
                 when = format_time(report.timing.finished_at)[:10]
-                yield f"    {_hardware(report)}"
+                if _hardware(report) != shown:
+                    shown = _hardware(report)
+                    yield f"    {shown}"
                 yield (
-                    f"    {escaped(report.model.requested or '')} {_layers(report)} by {report.recipe.id} "
+                    f"      {escaped(report.model.requested or '')} {layers_text(report)} by {report.recipe.id} "
                     f"{report.recipe.version}: {_proof(report)}; {when}, {signer}, record {verdict.held.id[:12]}"
                 )
 
@@ -85,13 +90,6 @@ def _hardware(report: CapabilityReport) -> str:
     driver = f", driver {report.driver}" if report.driver else ""
     where = f"{os.name} {os.version or ''} {os.kernel} {os.machine}"
     return escaped(f"{device.name} ({device.arch}), torch {torch.version} ({build}){driver}, {where}", 300)
-
-
-def _layers(report: CapabilityReport) -> str:
-    layers = report.layers
-    if report.is_whole_model or (layers.start == 0 and layers.end is None):
-        return "whole"
-    return f"layers {layers.start}-{'' if layers.end is None else layers.end}"
 
 
 def _proof(report: CapabilityReport) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from gitledger.records.bodies import TestResult
+from gitledger.records.capability import layers_text
+from gitledger.records.capability_record import CapabilityRecord
 from gitledger.records.decode import format_time
 from gitledger.records.imported import ImportedReceipt
 from gitledger.records.merged import MergedReceipt
@@ -14,7 +16,7 @@ from gitledger.report.text import escaped, paint, table
 
 __all__ = ["RecordRow", "commit_lines", "record_row", "test_lines"]
 
-Claim = ShardReceipt | MergedReceipt | Revocation | ImportedReceipt
+Claim = ShardReceipt | MergedReceipt | Revocation | ImportedReceipt | CapabilityRecord
 RecordRow = tuple[str, str, str, str, str, str]
 
 
@@ -49,6 +51,14 @@ def record_row(record: str | None, claim: Claim | None, who: str, fault: str) ->
                 format_time(imported.ended_at)[:19] + "Z",
                 text,
             )
+        case CapabilityRecord(report=report):
+            lane = escaped(report.lane.id or "no lane", 40)
+            what = (
+                f"{escaped(report.model.requested or 'no model', 60)} {layers_text(report)} by {report.recipe.id}"
+            )
+            why = f" {report.reason.code}" if report.reason else ""
+            when = format_time(report.timing.finished_at)[:19] + "Z"
+            return name, f"lane {lane}", report.status.value, "-", when, f"{who}: {what}{why}"
     return name, "-", "ignored", "-", "-", escaped(fault)
 
 

@@ -9,13 +9,14 @@ from typing import Any
 
 from gitledger.errors import ConfigError, DecodeError, UsageError
 from gitledger.records.bodies import TestResult, check_body, decode_tests
+from gitledger.records.capability_record import CapabilityRecord
 from gitledger.records.decode import format_time
 from gitledger.records.ids import CommitId, TreeId
 from gitledger.records.imported import ImportedReceipt
 from gitledger.records.merged import MergedReceipt
 from gitledger.records.receipt import ShardReceipt
 from gitledger.records.revocation import Revocation
-from gitledger.records.statement import IMPORTED, MERGED_RECEIPT, REVOCATION, SHARD_RECEIPT, Statement
+from gitledger.records.statement import CAPABILITY, IMPORTED, MERGED_RECEIPT, REVOCATION, SHARD_RECEIPT, Statement
 from gitledger.records.tree import CommitInfo
 from gitledger.store.view import LedgerView
 from gitledger.trust.signers import Signers
@@ -28,7 +29,7 @@ __all__ = ["CommitEntry", "RecordEntry", "find_record", "log", "show_commit", "t
 MAX_COMMITS = 10_000
 """How many commits of a range `log` looks at."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-Claim = ShardReceipt | MergedReceipt | Revocation | ImportedReceipt
+Claim = ShardReceipt | MergedReceipt | Revocation | ImportedReceipt | CapabilityRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +86,17 @@ class RecordEntry:
                     "origin": imported.origin.encode(),
                     "outcome": imported.outcome.value,
                     "shards": list(imported.shards),
+                }
+            case CapabilityRecord(report=report):
+                document |= {
+                    "ended_at": format_time(report.timing.finished_at),
+                    "kind": "capability",
+                    "lane": report.lane.id,
+                    "layers": report.layers.encode(),
+                    "model": report.model.requested,
+                    "reason": report.reason.code.value if report.reason else None,
+                    "recipe": report.recipe.id,
+                    "status": report.status.value,
                 }
             case None:
                 document |= {"kind": "unknown"}
@@ -205,6 +217,8 @@ def _when(entry: RecordEntry) -> tuple[str, str]:
             return format_time(revocation.revoked_at), entry.id or ""
         case ImportedReceipt() as imported:
             return format_time(imported.ended_at), entry.id or ""
+        case CapabilityRecord(report=report):
+            return format_time(report.timing.finished_at), entry.id or ""
         case None:
             return "~", entry.id or ""
 
@@ -236,6 +250,8 @@ def _names(opened: Verified, claim: Claim | None, signers: Signers) -> Iterator[
             yield from signers.principals(opened.key, claim.revoked_at)
         case ImportedReceipt():
             yield from signers.principals(opened.key, claim.imported_at)
+        case CapabilityRecord():
+            yield from signers.principals(opened.key, claim.report.timing.finished_at)
 
 
 _DECODERS: dict[str, Callable[[Statement], Claim]] = {
@@ -243,6 +259,7 @@ _DECODERS: dict[str, Callable[[Statement], Claim]] = {
     MERGED_RECEIPT: MergedReceipt.decode,
     REVOCATION: Revocation.decode,
     IMPORTED: ImportedReceipt.decode,
+    CAPABILITY: CapabilityRecord.decode,
 }
 
 

@@ -12,12 +12,13 @@ from typing import Any
 
 from gitledger.errors import DecodeError, StoreError
 from gitledger.records.bodies import BodyRef, check_body, decode_log, decode_tests
+from gitledger.records.capability_record import CapabilityRecord
 from gitledger.records.ids import BlobId, CommitId
 from gitledger.records.imported import ImportedReceipt
 from gitledger.records.merged import MergedReceipt
 from gitledger.records.receipt import ShardReceipt
 from gitledger.records.revocation import Revocation
-from gitledger.records.statement import IMPORTED, MERGED_RECEIPT, REVOCATION, SHARD_RECEIPT, Statement
+from gitledger.records.statement import CAPABILITY, IMPORTED, MERGED_RECEIPT, REVOCATION, SHARD_RECEIPT, Statement
 from gitledger.store.refs import BODIES_REF, INBOX_PREFIX, RECORDS_REF, TRACKING_PREFIX, Tips, all_tips
 from gitledger.store.remote import remote_names
 from gitledger.store.survey import garbage_refs, lock_files, once_noted, states_of
@@ -52,6 +53,7 @@ _DECODERS: Mapping[str, Callable[[Statement], object]] = {
     SHARD_RECEIPT: ShardReceipt.decode,
     MERGED_RECEIPT: MergedReceipt.decode,
     REVOCATION: Revocation.decode,
+    CAPABILITY: CapabilityRecord.decode,
     IMPORTED: ImportedReceipt.decode,
 }
 _CONTENTS: Mapping[str, Callable[[bytes], object]] = {"tests": decode_tests, "log": decode_log}

@@ -7,15 +7,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from gitledger.config.schema import LaneConfig, PolicyConfig
 from gitledger.errors import UsageError
 from gitledger.records.decode import parse_time
 from gitledger.records.ids import CommitId
 from gitledger.store.view import LedgerView
 from gitledger.trust.verified import open_record
-from gitledger.verdict.acceptance import signatories
 from gitledger.verdict.evidence import Evidence, sort_records
 from gitledger.verdict.finding import Finding, Verdict, blocking
+from gitledger.verdict.lane_signers import signatories_by_lane
 from gitledger.verdict.release import LaneSituation, Release, judge_lanes
 from gitledger.workflows.doctor_tasks import check_lanes
 from gitledger.workflows.forge_users import ask_forges
@@ -57,10 +56,6 @@ def judge_release(
     now = session.now() if at is None else _moment(at)
     piles = [here, *elsewhere]
     keys = ask_forges(session, config, trusted.signers, now, piles, reports=True)
-    by_lane = {
-        name: signatories(_policy_of(lane, config.policy), trusted.signers, now, piles, forges=keys.answers)
-        for name, lane in config.lanes.items()
-    }
     release = judge_lanes(
         LaneSituation(
             commit=target,
@@ -68,7 +63,7 @@ def judge_release(
             now=now,
             lanes=config.lanes,
             policy=config.policy,
-            signatories=by_lane,
+            signatories=signatories_by_lane(config, trusted.signers, now, piles, forges=keys.answers),
             here=here,
             elsewhere=elsewhere,
         )
@@ -101,10 +96,6 @@ def united_document(verified: Verified, lanes: LanesJudged, verdict: Verdict) ->
         "lanes": [cell.encode() for cell in lanes.release.cells],
         "verdict": "passed" if verdict.passed else "failed",
     }
-
-
-def _policy_of(lane: LaneConfig, policy: PolicyConfig) -> PolicyConfig:
-    return policy if lane.signers is None else replace(policy, allowed_signers=lane.signers)
 
 
 def _evidence(view: LedgerView, commit: CommitId, repository: str) -> Evidence:

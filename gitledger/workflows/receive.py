@@ -7,7 +7,7 @@ no such record names, no ref.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +22,7 @@ from gitledger.store.view import LedgerView
 from gitledger.trust.verified import open_record
 from gitledger.verdict.acceptance import Signatories, signatories
 from gitledger.verdict.evidence import Evidence, sort_records
+from gitledger.verdict.lane_signers import signatories_by_lane
 from gitledger.workflows.notes_author import notes_identity, notes_message
 from gitledger.workflows.session import Session
 from gitledger.workflows.target import head_of
@@ -96,11 +97,13 @@ def receive(
         places = [info for info in _places(session, view) if wanted is None or info.id in wanted]
         theirs = {info.id: _evidence(view, info, config.repository) for info in places}
         ours = {info.id: _evidence(own, info, config.repository) for info in places}
-        judges = signatories(config.policy, trusted.signers, session.now(), [*theirs.values(), *ours.values()])
+        piles = [*theirs.values(), *ours.values()]
+        judges = signatories(config.policy, trusted.signers, session.now(), piles)
+        by_lane = signatories_by_lane(config, trusted.signers, session.now(), piles)
         for commit, evidence in theirs.items():
             _report_unread(received, commit, evidence)
             here = set(own.lines(commit))
-            candidates = list(_candidates(evidence, judges))
+            candidates = list(_candidates(evidence, judges, by_lane))
             received.known += sum(item.line in here for item in candidates)
             fresh = [item for item in candidates if item.line not in here]
             lines, bodies = _take(received, commit, fresh, view, own)
@@ -140,13 +143,19 @@ def _report_unread(received: Received, commit: CommitId, evidence: Evidence) -> 
     received.refused += [Refused(commit=commit, record=record, reason=reason) for record, reason in unread]
 
 
-def _candidates(evidence: Evidence, judges: Signatories) -> Iterator[_Candidate]:
+def _candidates(
+    evidence: Evidence, judges: Signatories, by_lane: Mapping[str, Signatories]
+) -> Iterator[_Candidate]:
     for held in evidence.shards:
         acceptance = judges.judge(held.opened, held.ended_at)
         yield _Candidate(held.opened.line, held.id, _bodies(held.receipt), acceptance.reason)
     for merged in evidence.merged:
         acceptance = judges.judge(merged.opened, merged.receipt.merged_at)
         yield _Candidate(merged.opened.line, merged.id, (), acceptance.reason)
+    for reported in evidence.reports:
+        keys = by_lane.get(reported.report.lane.id or "", judges)
+        acceptance = keys.judge(reported.opened, reported.report.timing.finished_at)
+        yield _Candidate(reported.opened.line, reported.id, (), acceptance.reason)
     for revoking in evidence.revocations:
         at = revoking.revocation.revoked_at
         acceptance = judges.judge(revoking.opened, at)

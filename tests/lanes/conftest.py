@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gitledger.config.schema import LaneConfig, LaneRun, PolicyConfig
+from gitledger.config.schema import Config, LaneConfig, LaneRun, PolicyConfig
 from gitledger.records.capability import CapabilityReport
 from gitledger.records.capability_match import observe
 from gitledger.records.capability_place import (
@@ -48,8 +48,8 @@ from gitledger.trust.sign import claim_of, sign_payload
 from gitledger.trust.signer import FileSigner
 from gitledger.trust.signers import Signers
 from gitledger.trust.verified import open_record
-from gitledger.verdict.acceptance import signatories
 from gitledger.verdict.evidence import Evidence, sort_records
+from gitledger.verdict.lane_signers import signatories_by_lane
 from gitledger.verdict.release import LaneSituation, Release, judge_lanes
 
 STARTED = datetime(2026, 1, 31, 12, 0, 0, 250_000, tzinfo=UTC)
@@ -310,15 +310,7 @@ class LaneWorld:
         allowed = "\n".join(f"{name} {key_of(name).key.line}" for name in self.allowed)
         signers, policy = Signers.parse(allowed.encode()), PolicyConfig(**self.policy)
         piles = [self.evidence("head"), self.evidence("old")]
-        keys = {
-            name: signatories(
-                policy if lane.signers is None else replace(policy, allowed_signers=lane.signers),
-                signers,
-                self.now,
-                piles,
-            )
-            for name, lane in self.lanes.items()
-        }
+        config = Config(version=1, repository=REPOSITORY, policy=policy, lanes=self.lanes)
         return judge_lanes(
             LaneSituation(
                 commit=self.subject("head").commit,
@@ -326,7 +318,7 @@ class LaneWorld:
                 now=self.now,
                 lanes=self.lanes,
                 policy=policy,
-                signatories=keys,
+                signatories=signatories_by_lane(config, signers, self.now, piles),
                 here=piles[0],
                 elsewhere=piles[1:],
             )

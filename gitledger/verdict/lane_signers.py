@@ -1,0 +1,33 @@
+"""Whose signature counts for a lane: its own signers where it names any, else policy's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from gitledger.config.schema import Config
+from gitledger.trust.signers import Signers
+from gitledger.verdict.acceptance import Keyring, Signatories, signatories
+from gitledger.verdict.evidence import Evidence
+
+__all__ = ["signatories_by_lane"]
+
+
+def signatories_by_lane(
+    config: Config,
+    signers: Signers,
+    now: datetime,
+    evidence: Iterable[Evidence],
+    *,
+    forges: Mapping[str, Keyring] | None = None,
+) -> dict[str, Signatories]:
+    """Return the view of keys for each declared lane, by name; raises `ConfigError` where nobody may sign."""
+    piles = list(evidence)
+    found = {}
+    for name, lane in config.lanes.items():
+        policy = config.policy
+        if lane.signers is not None:
+            policy = replace(policy, allowed_signers=lane.signers)
+        found[name] = signatories(policy, signers, now, piles, forges=forges)
+    return found
