@@ -521,12 +521,29 @@ def _declare_markers(config: pytest.Config) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip tests marked `gpu_required` where there is no GPU; the record shows them as skipped."""
-    marked = [
-        item for item in items if "gpu_required" in item.keywords and item.get_closest_marker("gpu_required")
-    ]
+    marked = _that_need_a_gpu(items)
     if marked and not gpu_is_visible(os.environ, sys.modules.get("torch"), os.path.exists):
         for item in marked:
             item.add_marker(pytest.mark.skip(reason="gpu_required: no GPU is visible here"))
+
+
+def _that_need_a_gpu(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Return the items that are marked, or stand below something that is.
+
+    Every run pays for this, also those that nobody records: so what stands above is looked at once for its tests.
+    """
+
+    def is_marked(node: Any) -> bool:
+        return any(mark.name == "gpu_required" for mark in node.own_markers)
+
+    found, above, all_below = [], None, False
+    for item in items:
+        if item.parent is not above:
+            above = item.parent
+            all_below = above is not None and any(map(is_marked, above.listchain()))
+        if all_below or (item.own_markers and is_marked(item)):
+            found.append(item)
+    return found
 
 
 _HIDING = ("", "-1", "none", "void", "NoDevFiles")

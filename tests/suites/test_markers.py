@@ -76,6 +76,32 @@ def test_gpu_required_skips_before_any_fixture_where_there_is_no_gpu(run_suite, 
     assert "gpu_required: no GPU is visible here" in run.output
 
 
+def test_gpu_required_counts_on_modules_classes_and_single_parameters_and_nowhere_else(run_suite):
+    hidden = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": "-1", "ROCR_VISIBLE_DEVICES": ""}
+    files = {
+        "conftest.py": "def pytest_collection_modifyitems(items): items.sort(key=lambda item: item.name)\n",
+        "test_a.py": "import pytest\npytestmark = pytest.mark.gpu_required\ndef test_module_1(): pass\n",
+        "test_b.py": """
+            import pytest
+            def test_module_2(gpu_required=None): pass
+            @pytest.mark.gpu_required
+            class TestMarked:
+                def test_in_class_1(self): pass
+                def test_in_class_3(self): pass
+            class TestOther:
+                def test_in_class_2(self): pass
+            @pytest.mark.parametrize("n", [0, pytest.param(1, marks=pytest.mark.gpu_required)])
+            def test_one(n): pass
+            @pytest.mark.skipif(False, reason="gpu_required")
+            def test_other_mark(): pass
+        """,
+    }
+    run = run_suite(files, env=hidden)
+    skipped = {name.rpartition("::")[2] for name, outcome in run.outcomes.items() if outcome == "skipped"}
+    assert skipped == {"test_module_1", "test_in_class_1", "test_in_class_3", "test_one[1]"}
+    assert len(run.outcomes) == 8
+
+
 def test_torch_that_the_suite_has_loaded_is_asked(run_suite):
     device = "is_available = staticmethod(lambda: True)\n"
     files = {
