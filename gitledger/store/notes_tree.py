@@ -198,6 +198,8 @@ class NotesTrees:
     ) -> None:
         """Put places into `shared` at which both have the same folder; not all where there is no end to it."""
         shared.update((tree, prefix) for tree in own & theirs)
+        if own <= theirs:
+            return
         mine, others = _Pile(), _Pile()
         for trees, pile in ((own - theirs, mine), (theirs, others)):
             for tree in trees:

@@ -185,6 +185,9 @@ def test_s25_look_up_and_update_among_20000_notes_touch_one_folder_a_level(git_r
     assert updated != tree
     assert (objects.reads, objects.writes) == (3, 3)
     assert len(NotesTrees(objects).notes([updated], nothing)) == 20_000
+    objects.reads = 0
+    assert set(NotesTrees(objects).beyond([updated], [tree], nothing)) == {ids[777]}
+    assert objects.reads <= 6
 
 
 def test_s25_a_flat_tree_becomes_two_levels_with_the_first_update(objects, trees, blobs, tree_of_paths):
