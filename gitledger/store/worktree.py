@@ -170,10 +170,13 @@ def _status(git: Git, original: Path, doubtful: Sequence[Indexed]) -> tuple[Comm
 
 def _look_into(git: Git, original: Path) -> tuple[list[Indexed], Sequence[str]]:
     """Return the index entries whose content has to be compared, and the paths of submodules."""
-    if not original.exists():
+    try:
+        written_ns = original.stat().st_mtime_ns  # before it is read: if it is written meanwhile, more is in doubt
+        suspects = read_index(original.read_bytes(), written_s=written_ns // 1_000_000_000)
+    except FileNotFoundError:
         return [], ()
-    written_ns = original.stat().st_mtime_ns  # before it is read: were it written anew meanwhile, more is in doubt
-    suspects = read_index(original.read_bytes(), written_s=written_ns // 1_000_000_000)
+    except OSError:  # git will say what is wrong with it
+        written_ns, suspects = 0, None
     if suspects is None:
         entries = [Indexed.of(line) for line in _index(git)]
         merged = [entry for entry in entries if entry.stage == "0"]

@@ -243,6 +243,38 @@ def a_shallow_file_of_garbage(place):
     place.args = ["plan"]
 
 
+def spoilt_index(place, content: Callable[[bytes], bytes] | None):
+    """Spoil git's index and record; None: a folder stands in its place."""
+    index = place.path / ".git/index"
+    before = index.read_bytes()
+    index.unlink()
+    if content is None:
+        index.mkdir()
+    else:
+        index.write_bytes(content(before))
+    place.args = RECORD
+
+
+entries(
+    3,
+    "git-failed",
+    {
+        "an-index-of-garbage": lambda before: bytes(range(256)),
+        "an-empty-index": lambda before: b"",
+        "an-index-of-the-future": lambda before: before[:4] + b"\0\0\0\x09" + before[8:],
+        "an-index-that-is-a-folder": None,
+    },
+    spoilt_index,
+)
+
+
+@case(1, "dirty", finding=True)
+def the_index_is_gone(place):
+    place.commit("src/alpha.py", "another = 1\n")
+    (place.path / ".git/index").unlink()
+    place.shell = "{} record --shard alpha && {} verify --json"
+
+
 @case(0)
 def the_index_is_locked_by_another_git(place):
     place.write(".git/index.lock", "")
