@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -20,7 +22,7 @@ from gitledger.records.receipt import (
     ShardReceipt,
 )
 from gitledger.store.facts import CommitFacts
-from gitledger.store.worktree import work_tree_state
+from gitledger.store.worktree import WorkTreeState
 from gitledger.trust.sign import claim_of
 from gitledger.trust.signer import Signer
 from gitledger.trust.verified import Rejected, open_record
@@ -32,6 +34,7 @@ from gitledger.workflows.session import Session
 __all__ = ["compose", "earlier_attempts"]
 
 MAX_LISTED_PATHS = 20
+_HEAD = b'{"payload":"'
 MAX_WORD = 1_000
 """Characters of one word of the recorded command line."""
 MAX_WORDS = 500
@@ -39,9 +42,17 @@ MAX_WORDS = 500
 
 
 def compose(
-    session: Session, request: RecordRequest, signer: Signer | None, before: Before, run: Executed
+    session: Session,
+    request: RecordRequest,
+    signer: Signer | None,
+    before: Before,
+    run: Executed,
+    after: WorkTreeState,
 ) -> tuple[ShardReceipt, list[bytes]]:
-    """Return the receipt of a run and its bodies. The recorder's own reasons only ever take green away."""
+    """Return the receipt of a run and its bodies; `after` is the work tree as the run left it.
+
+    The recorder's own reasons only ever take green away.
+    """
     result = run.result
     bodies = {"tests": encode_tests([_in_microseconds(item) for item in result.results])}
     if run.coverage is not None:
@@ -69,7 +80,7 @@ def compose(
             selected_digest=result.selected_digest,
         ),
         manifest=_manifest(session, request, before, run),
-        repo=_repo(session, request, before),
+        repo=_repo(session, before, after),
         session=_session(session, request, run),
         environment=environment_facts(
             env=session.environ,
@@ -107,14 +118,13 @@ def _manifest(session: Session, request: RecordRequest, before: Before, run: Exe
     )
 
 
-def _repo(session: Session, request: RecordRequest, before: Before) -> RepoClaim:
+def _repo(session: Session, before: Before, after: WorkTreeState) -> RepoClaim:
     """Return where it ran.
 
     Dirt: tracked changes at start or end, untracked files at start (DESIGN section 5), and ignored files that
     pytest takes for its configuration.
     """
     repo = session.repo
-    after = work_tree_state(session.repo.git, scope_paths=request.definition.paths)
     dirt = sorted({*before.state.changed, *before.state.untracked, *before.shadows, *after.changed})
     created = sorted(set(after.untracked) - set(before.state.untracked))
     remote = repo.config("remote.origin.url")
@@ -152,9 +162,14 @@ def _bounded(argv: Sequence[str]) -> tuple[str, ...]:
 
 
 def earlier_attempts(session: Session, commit: CommitId, key: ShardKey) -> int:
-    """Return how many receipts of the shard the commit has, as far as this clone knows."""
-    count = 0
+    """Return how many receipts of the shard the commit has, as far as this clone knows.
+
+    Only lines that spell the shard's name are opened: a commit of a thousand shards has as many receipts.
+    """
+    count, name = 0, f'"name":"{key.name}"'.encode("ascii")
     for line in session.ledger.lines(commit):
+        if name not in _glanced(line):
+            continue
         opened = open_record(line, commit=commit)
         if isinstance(opened, Rejected):
             continue
@@ -162,3 +177,12 @@ def earlier_attempts(session: Session, commit: CommitId, key: ShardKey) -> int:
         if shard is not None and (shard.opt_text("name"), shard.opt_text("variant")) == (key.name, key.variant):
             count += 1
     return count
+
+
+def _glanced(line: bytes) -> bytes:
+    """Return the payload of a line as we spell lines, else nothing."""
+    begin, end = len(_HEAD), line.find(b'"', len(_HEAD))
+    try:
+        return base64.b64decode(line[begin:end]) if line.startswith(_HEAD) and end > 0 else b""
+    except binascii.Error:
+        return b""

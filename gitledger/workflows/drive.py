@@ -9,8 +9,9 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
 from typing import Protocol
 
 from gitledger.errors import InconclusiveError, LedgerError
@@ -100,7 +101,8 @@ class Watch(Protocol):
 class Drive:
     """Some jobs, from the first to the last. `retries` counts further attempts at one that was not green."""
 
-    work: Callable[[Attempt], Ended]
+    work: Callable[[Attempt, Callable[[], None]], Ended]
+    """Runs an attempt, and calls what it is given once its command and all that looks at its traces have ended."""
     watch: Watch
     admission: Admission
     interrupts: Interrupts
@@ -112,6 +114,8 @@ class Drive:
     _is_stopped: bool = False
     _waiting: list[Job] = field(default_factory=list)
     _running: dict[Future[Ended], Attempt] = field(default_factory=dict)
+    _busy: dict[int, Attempt] = field(default_factory=dict)
+    _events: SimpleQueue[int | Future[Ended]] = field(default_factory=SimpleQueue)
     _alone: set[ShardKey] = field(default_factory=set)
     _tries: dict[ShardKey, int] = field(default_factory=dict)
     _told: dict[ShardKey, str] = field(default_factory=dict)
@@ -123,7 +127,7 @@ class Drive:
         what runs, and is raised once all of it has ended.
         """
         self._waiting = sorted(jobs, key=lambda job: -(UNKNOWN_S if job.estimate_s is None else job.estimate_s))
-        with ThreadPoolExecutor(self.slots, thread_name_prefix="shard") as pool:
+        with ThreadPoolExecutor(2 * self.slots, thread_name_prefix="shard") as pool:
             try:
                 while self._running or (self._waiting and not self._is_over()):
                     self._step(pool)
@@ -139,13 +143,15 @@ class Drive:
     def _step(self, pool: ThreadPoolExecutor) -> None:
         if not self._is_over():
             self._start(pool)
-        self.watch.tick(list(self._running.values()), self._waiting)
-        if not self._running:
-            time.sleep(TICK_S)
+        self.watch.tick(list(self._busy.values()), self._waiting)
+        try:
+            event = self._events.get(timeout=TICK_S)
+        except Empty:
             return
-        done, _ = wait(self._running, timeout=TICK_S, return_when=FIRST_COMPLETED)
-        for future in done:
-            self._finish(future)
+        if isinstance(event, int):
+            self._free(event)
+        else:
+            self._finish(event)
 
     def _is_over(self) -> bool:
         return self._is_stopped or bool(self.interrupts.received)
@@ -153,10 +159,10 @@ class Drive:
     def _start(self, pool: ThreadPoolExecutor) -> None:
         """Start what may start, in order; who has to wait lets others pass."""
         for job in list(self._waiting):
-            if len(self._running) >= self.slots or any(attempt.alone for attempt in self._running.values()):
+            if len(self._busy) >= self.slots or any(attempt.alone for attempt in self._busy.values()):
                 return
             alone = job.key in self._alone
-            if alone and self._running:
+            if alone and self._busy:
                 continue
             answer = self.admission.ask(str(job.key), job.need)
             if isinstance(answer, Blocked):
@@ -166,7 +172,22 @@ class Drive:
             number = self._tries[job.key] = self._tries.get(job.key, 0) + 1
             attempt = Attempt(job=job, number=number, grant=answer, began_s=time.monotonic(), alone=alone)
             self.watch.started(attempt)
-            self._running[pool.submit(self.work, attempt)] = attempt
+            self._submit(pool, attempt)
+
+    def _submit(self, pool: ThreadPoolExecutor, attempt: Attempt) -> None:
+        """Start an attempt; beside others, the next may start while this one's receipt is still being written."""
+        place = id(attempt)
+        self._busy[place] = attempt
+        ended = (lambda: self._events.put(place)) if self.slots > 1 else (lambda: None)
+        future = pool.submit(self.work, attempt, ended)
+        self._running[future] = attempt
+        future.add_done_callback(self._events.put)
+
+    def _free(self, place: int) -> None:
+        """Give back what an attempt held, once."""
+        attempt = self._busy.pop(place, None)
+        if attempt is not None:
+            self.admission.take_back(attempt.grant)
 
     def _wait_or_give_up(self, job: Job, blocked: Blocked) -> None:
         if blocked.is_final:
@@ -180,7 +201,7 @@ class Drive:
 
     def _finish(self, future: Future[Ended]) -> None:
         attempt = self._running.pop(future)
-        self.admission.take_back(attempt.grant)
+        self._free(id(attempt))
         job = attempt.job
         try:
             ended = future.result()

@@ -55,12 +55,14 @@ def record(
     before: Before | None = None,
     turn: AbstractContextManager[object] | None = None,
     spool: Path | None = None,
+    ended: Callable[[], None] | None = None,
 ) -> Recorded:
     """Return what was recorded, once the receipt is stored, or the store has refused it.
 
     `before` is the repository as the caller has just looked at it. `turn` is entered to sign and to store: one
     signer and one ledger serve several runs at once. With `spool` the receipt is put into that folder instead of
-    the ledger, for whoever collects and signs it.
+    the ledger, for whoever collects and signs it. `ended` is called when the command has ended and all that it may
+    have changed was looked at: another run can begin.
 
     Raises `ManifestError`, `UsageError`, `ConfigError` and `MachineError` before anything has run; afterwards only
     the store can fail, and the result says so.
@@ -68,7 +70,10 @@ def record(
     store = _to_ledger(session, request) if spool is None else partial(write_entry, spool)
     before = look(session, request.definition) if before is None else before
     run = execute(session, request, before)
-    receipt, bodies = compose(session, request, signer, before, run)
+    after = work_tree_state(session.repo.git, scope_paths=request.definition.paths)
+    if ended is not None:
+        ended()
+    receipt, bodies = compose(session, request, signer, before, run, after)
     payload = receipt.encode()
     error = None
     with turn or nullcontext():

@@ -29,8 +29,8 @@ _FINAL = frozenset({"other-command", "head-moved", "extra-moved", "interrupted"}
 class ShardRuns:
     """What the runs of one driver share. `config` declares the shards, `trusted` holds the policy.
 
-    Each run has a session of its own, since git's library serves one thread at a time; they sign and store one
-    after the other.
+    Each thread has a session of its own, since git's library serves one at a time; they sign and store one after
+    the other.
     """
 
     session: Session
@@ -47,8 +47,9 @@ class ShardRuns:
     user: str
     echo: Callable[[ShardKey, bytes], None] | None
     _turn: threading.Lock = field(default_factory=threading.Lock)
+    _own: threading.local = field(default_factory=threading.local)
 
-    def record(self, attempt: Attempt) -> Ended:
+    def record(self, attempt: Attempt, ended: Callable[[], None]) -> Ended:
         """Run and record one attempt, in a thread of its own; raises `Stop`, `NotAlone` and `InternalError`."""
         if self.interrupts.received:
             raise Stop
@@ -58,7 +59,7 @@ class ShardRuns:
             session = self._session(attempt)
             before = look(session, request.definition)
             self._require_clean(before, alone=attempt.alone)
-            done = record(session, request, self.signer, before=before, turn=self._turn)
+            done = record(session, request, self.signer, before=before, turn=self._turn, ended=ended)
         except InternalError:
             raise
         except LedgerError as error:
@@ -89,14 +90,18 @@ class ShardRuns:
         return folder / f"{key}.log"
 
     def _session(self, attempt: Attempt) -> Session:
+        """Return this thread's session, with the variables that an attempt was granted."""
         shared = self.session
-        return open_session(
-            shared.repo.worktree or Path(),
-            environ={**shared.environ, **attempt.grant.variables},
-            home=shared.home,
-            now=shared.now,
-            offline=shared.offline,
-        )
+        own: Session | None = getattr(self._own, "session", None)
+        if own is None:
+            own = self._own.session = open_session(
+                shared.repo.worktree or Path(),
+                environ=shared.environ,
+                home=shared.home,
+                now=shared.now,
+                offline=shared.offline,
+            )
+        return replace(own, environ={**shared.environ, **attempt.grant.variables})
 
     def _require_clean(self, before: Before, *, alone: bool) -> None:
         """Refuse to run on another commit than the others, or on a tree that is not the commit's."""
