@@ -78,7 +78,7 @@ RULES = (
     ),
     _check(
         "the subject is the commit that the record stands on",
-        "a:a_record_stolen_from_another_commit w:a_stolen_note",
+        "a:a_record_stolen_from_another_commit",
         "trust/verified",
         "commit is None or opened.statement.subject.commit == commit",
         "commit is None or opened.statement.subject.commit",
