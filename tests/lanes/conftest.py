@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -337,3 +338,54 @@ class LaneWorld:
 def world() -> LaneWorld:
     """One required lane with one run and one recipe, and no report yet."""
     return LaneWorld()
+
+
+# Repositories with lanes, and the real command.
+
+LANES = """\
+version: 1
+repository: demo
+lanes:
+  cpu:
+    match: {device.kind: cpu, os.name: linux}
+    runs:
+      - {model: tiny, layers: [0, 1]}
+"""
+
+
+@pytest.fixture
+def make_lab(make_project, tmp_path: Path):
+    """Return a maker of projects with lanes; models are looked up in `models` beside the repository."""
+
+    def make(config: str = LANES, files: dict[str, str] | None = None) -> Any:
+        lab = make_project(config, files or {"README": "lab\n"})
+        models = tmp_path / "models"
+        models.mkdir(exist_ok=True)
+        lab.repo.env["GITLEDGER_DOWNLOAD_DIR"] = str(models)
+        return lab
+
+    return make
+
+
+@pytest.fixture
+def lab(make_lab, tmp_path: Path):
+    """A project with one CPU lane, and a model of which nothing but the file names is real."""
+    made = make_lab()
+    tiny = tmp_path / "models" / "tiny"
+    tiny.mkdir()
+    (tiny / "config.json").write_text('{"model_type": "bert"}')
+    (tiny / "model.safetensors").write_bytes(b"no tensors")
+    return made
+
+
+@pytest.fixture
+def torch_that(tmp_path: Path):
+    """Return a maker of a broken torch: a package of that name, found first, that does as it is told when imported."""
+
+    def make(code: str) -> dict[str, str]:
+        folder = tmp_path / "broken"
+        (folder / "torch").mkdir(parents=True, exist_ok=True)
+        (folder / "torch" / "__init__.py").write_text(f"import os, signal, sys, time\n{code}\n")
+        return {"PYTHONPATH": str(folder)}
+
+    return make
