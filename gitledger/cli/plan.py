@@ -56,8 +56,8 @@ def command(
     """
     from gitledger.report.text import plan_text
     from gitledger.workflows.judge import plan
-    from gitledger.workflows.publish import unpublished
     from gitledger.workflows.target import target_of
+    from gitledger.workflows.unpublished import unpublished
 
     session = enter(output, offline=offline)
     found = plan(session, target_of(session, commit), policy_from=policy_from, carry=carry)

@@ -15,8 +15,8 @@ def command(output: Output, as_json: bool) -> int:
     """Say what HEAD's evidence covers, what is not published yet, and what to type next."""
     from gitledger.report.text import plan_text, status_text
     from gitledger.workflows.judge import plan
-    from gitledger.workflows.publish import unpublished
     from gitledger.workflows.target import head_of
+    from gitledger.workflows.unpublished import unpublished
 
     session = enter(output)
     head = head_of(session)

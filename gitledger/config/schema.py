@@ -5,7 +5,6 @@ Attribute names are the keys of the file (DESIGN section 11); `from` is `from_`.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -244,8 +243,10 @@ class Config:
         raise AssertionError  # pragma: no cover - _unknown always raises
 
     def _unknown(self, text: str) -> tuple[ShardKey, ...]:
+        from difflib import get_close_matches  # for errors alone
+
         known = [str(key) for key in self.shard_keys()]
-        near = difflib.get_close_matches(text, [*known, *self.shards], n=1)
+        near = get_close_matches(text, [*known, *self.shards], n=1)
         names = ", ".join(known[:10]) or "none"
         hint = f"did you mean {near[0]}?" if near else f"declared shards: {names}"
         raise ConfigError("unknown-shard", f"no shard {text!a} is declared", hint)

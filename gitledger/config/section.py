@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Collection, Iterator
 from decimal import Decimal
 from typing import NoReturn, TypeVar
@@ -43,7 +42,7 @@ class Section:
         for key in self._data:
             if key in known:
                 continue
-            near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+            near = _nearest(key, known, 0.5)
             hint = f"did you mean {near[0]}?" if near else f"known here: {', '.join(sorted(known))}"
             where = self.document.where(self.at(key))
             raise ConfigError("unknown-key", f"{where}: unknown key {self.shown_path(key)}", hint)
@@ -132,7 +131,7 @@ class Section:
         for choice in choices:
             if isinstance(value, str) and value == choice:
                 return choice
-        near = difflib.get_close_matches(str(value), [str(c) for c in choices], n=1)
+        near = _nearest(str(value), [str(c) for c in choices], 0.6)
         nearest = f"; did you mean {near[0]}?" if near else ""
         self.fail(key, f"expected {' | '.join(str(c) for c in choices)}, found {shown(value)}{nearest}")
 
@@ -177,3 +176,10 @@ def kind(value: Value) -> str:
     if isinstance(value, Decimal):
         return f"the number {value}"
     return "a list" if isinstance(value, list) else "a map"
+
+
+def _nearest(text: str, known: Collection[str], cutoff: float) -> list[str]:
+    """Return what of `known` is spelled most like `text`, if anything is to `cutoff`."""
+    from difflib import get_close_matches  # for errors alone
+
+    return get_close_matches(text, known, n=1, cutoff=cutoff)

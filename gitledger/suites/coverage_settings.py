@@ -6,7 +6,6 @@ nothing is executed, no environment is asked.
 
 from __future__ import annotations
 
-import configparser
 import hashlib
 import json
 import shlex
@@ -138,14 +137,22 @@ def _sections(read: Read, named: str | None) -> Sections:
 def _parsed(name: str, data: bytes) -> dict[str, Any]:
     try:
         text = data.decode("utf-8")
-        if name.endswith(".toml"):
-            return tomllib.loads(text, parse_float=str)
-        parser = configparser.ConfigParser(interpolation=None, strict=False)
-        parser.read_string(text)
-        return {section: dict(parser[section]) for section in parser.sections()}
-    except (ValueError, configparser.Error, RecursionError) as error:
+        return tomllib.loads(text, parse_float=str) if name.endswith(".toml") else _ini(text)
+    except (ValueError, RecursionError) as error:
         reason = str(error).splitlines()[0]
         raise ConfigError("coverage-config", f"{name} can't be read: {reason}", f"mend {name}") from error
+
+
+def _ini(text: str) -> dict[str, Any]:
+    """Return the sections of an ini file; raises `ValueError`."""
+    from configparser import ConfigParser, Error  # many have no such file
+
+    parser = ConfigParser(interpolation=None, strict=False)
+    try:
+        parser.read_string(text)
+        return {section: dict(parser[section]) for section in parser.sections()}
+    except Error as error:
+        raise ValueError(str(error)) from error
 
 
 def _addopts(read: Read) -> list[str]:

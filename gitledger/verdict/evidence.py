@@ -11,10 +11,9 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from gitledger.errors import DecodeError
-from gitledger.records.capability import CapabilityReport
-from gitledger.records.capability_record import CapabilityRecord
 from gitledger.records.decode import Reader, fail, load_json
 from gitledger.records.envelope import decode_line
 from gitledger.records.ids import CommitId, KeyFingerprint, RecordId, TreeId
@@ -37,6 +36,9 @@ __all__ = [
     "Undecodable",
     "sort_records",
 ]
+
+if TYPE_CHECKING:
+    from gitledger.records.capability import CapabilityReport
 
 Opened = Verified | Unsigned
 
@@ -234,6 +236,10 @@ def _place(item: Opened, piles: _Piles, repository: str) -> None:
         elif kind == REVOCATION:
             piles.revocations.append(HeldRevocation(item, Revocation.decode(item.statement), record, key))
         elif kind == CAPABILITY:
+            from gitledger.records.capability_record import (
+                CapabilityRecord,  # lanes alone need it, and it is large
+            )
+
             piles.reports.append(HeldReport(item, CapabilityRecord.decode(item.statement).report, record, key))
         else:
             fail("$.predicateType", f"{kind} is not known here")

@@ -25,8 +25,8 @@ from gitledger.store.survey import garbage_refs, lock_files, once_noted, states_
 from gitledger.store.union import split_lines
 from gitledger.store.view import LedgerView
 from gitledger.trust.verified import Rejected, open_record
-from gitledger.workflows.publish import unpublished
 from gitledger.workflows.session import Session
+from gitledger.workflows.unpublished import unpublished
 
 __all__ = ["DAMAGE", "NOTES", "Checked", "Problem", "fsck"]
 

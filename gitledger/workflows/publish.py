@@ -1,4 +1,4 @@
-"""Sync: the ledger of this clone united with a remote's, and what has not been published yet."""
+"""Sync: the ledger of this clone united with a remote's."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 from gitledger.config.schema import NotesConfig
 from gitledger.errors import ConfigError
-from gitledger.store.remote import choose_remote, remote_names
+from gitledger.store.remote import choose_remote
 from gitledger.store.sync import NETWORK_TIMEOUT_S, PublishResult, Sync, fetch, publish
 from gitledger.workflows.notes_author import notes_identity, notes_message
 from gitledger.workflows.session import Session
 from gitledger.workflows.trusted import read_config
 
-__all__ = ["Synced", "sync_with", "unpublished"]
+__all__ = ["Synced", "sync_with"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,9 +77,3 @@ def _notes(session: Session) -> NotesConfig:
         return read_config(session.repo, head).notes
     except ConfigError:
         return NotesConfig()
-
-
-def unpublished(session: Session) -> dict[str, int]:
-    """Return, for each remote, how many records of this clone it was not seen to have."""
-    names = remote_names(session.repo)
-    return {name: sum(map(len, session.ledger.local_only(name).values())) for name in names}
