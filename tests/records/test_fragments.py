@@ -126,9 +126,29 @@ TAMPERED = {
 }
 
 
-@pytest.mark.parametrize("change", TAMPERED.values(), ids=TAMPERED.keys())
-def test_a_body_that_is_no_fragment_is_refused(change):
-    value = unpack(encode_fragment(WHOLE))
+LINES_ONLY = replace(
+    WHOLE,
+    branch=False,
+    files=tuple(replace(file, branches=0, taken=frozenset(), untaken=frozenset()) for file in WHOLE.files),
+)
+TAMPERED_LINES = {
+    "the first line is no line": lambda columns: columns[2].__setitem__(
+        0, bytes([columns[2][0][0] | 1]) + columns[2][0][1:]
+    ),
+    "executed, and no statement": lambda columns: columns[3].__setitem__(0, columns[2][0] + b"\x01"),
+    "a path that leaves": lambda columns: columns[0].__setitem__(0, "../a.py"),
+    "a path too long": lambda columns: columns[0].__setitem__(0, "a" * 70_000),
+    "a line too far": lambda columns: columns[2].__setitem__(0, columns[2][0].ljust((1 << 17), b"\0") + b"\x02"),
+    "no list of branches": lambda columns: columns[6].__setitem__(0, ""),
+}
+
+
+@pytest.mark.parametrize("whole", [WHOLE, LINES_ONLY], ids=["branches", "lines"])
+@pytest.mark.parametrize(
+    "change", [*TAMPERED.values(), *TAMPERED_LINES.values()], ids=[*TAMPERED, *TAMPERED_LINES]
+)
+def test_a_body_that_is_no_fragment_is_refused(change, whole):
+    value = unpack(encode_fragment(whole))
     change(value["columns"])
     with pytest.raises(DecodeError):
         decode_fragment(pack(value))
