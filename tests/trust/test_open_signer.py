@@ -218,6 +218,14 @@ class SecurityKeyAgent(threading.Thread):
                     answer = self.answer(stream.read(int.from_bytes(size, "big")))
                     connection.sendall(put_string(answer))
 
+    def stop(self) -> None:
+        """End the thread. Closed alone, the socket's number would go to another one while `accept` waits on it, and
+        a wait that the kernel restarts (after a freeze of the machine) takes the other's connections."""
+        self.socket.shutdown(socket.SHUT_RDWR)
+        self.join(30)
+        assert not self.is_alive()
+        self.socket.close()
+
     def answer(self, request: bytes) -> bytes:
         reader = WireReader(request, "request")
         kind = reader.byte()
@@ -245,7 +253,7 @@ def test_t02_a_security_key_signs_through_ssh_keygen_and_says_whether_it_was_tou
         choice = KeyChoice(origin="user.signingKey", public_line=held.key.line)
         signer = open_signer(choice, environ=ssh.env | {"SSH_AUTH_SOCK": str(path)})
         opened = open_record(sign_payload(make_payload(signer), signer).encode())
-        served.socket.close()
+        served.stop()
         assert isinstance(opened, Verified)
         assert served.signed == 1
         assert opened.touched is touched
