@@ -372,7 +372,7 @@ RULES = (
     _rule(
         "partition",
         "a part is cut from the whole collection",
-        f"{PART}:whatever_else_ran_is_not_the_part",
+        f"{PART}:the_part_is_recognised_whatever_order_it_ran_in",
         "suites/part",
         "for node_id in result.full_ids if node_id not in whole]",
         "for node_id in result.selected_ids if node_id not in whole]",
@@ -567,7 +567,7 @@ RULES = (
     _rule(
         "coverage",
         "a missing fragment is named",
-        f"{COVERAGE}:c01_a_missing_fragment_is_named_whatever_the_others_add_up_to",
+        f"{COVERAGE}:c01_of_a_failed_shard_too",
         "verdict/coverage",
         "*(part for part in found if isinstance(part, Finding)),",
         "",
@@ -591,7 +591,7 @@ RULES = (
     _rule(
         "coverage",
         "a fragment is the one that the receipt names",
-        f"{COVERAGE}:c01_an_unreadable_fragment_is_refused",
+        f"{COVERAGE}:c01_another_fragment_than_the_receipt_names_is_refused",
         "verdict/coverage",
         "        check_body(ref, blob)\n",
         "",
@@ -648,7 +648,7 @@ RULES = (
     _rule(
         "coverage",
         "one file is measured against one source",
-        f"{COVERAGE}:one_source_analysed_in_two_ways_is_refused",
+        f"{COVERAGE}:c06_lines_of_two_sources_are_never_united",
         "verdict/coverage",
         "        if self.first.blob != other.blob:\n            return False\n",
         "",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -138,6 +139,16 @@ def test_c01_a_fragment_that_is_not_here_is_refused(covered, measure):
     for oid, content in list(covered.bodies.items()):
         if content == encode_fragment(fragment):
             del covered.bodies[oid]
+    assert covered.codes() == {"coverage-unreadable"}
+
+
+def test_c01_another_fragment_than_the_receipt_names_is_refused(covered, measure):
+    """It can be read; only its digest says that it is not what the run measured."""
+    fragment = measure({B: [1]})
+    record(covered, measure({A: range(1, 11)}), fragment)
+    for oid, content in list(covered.bodies.items()):
+        if content == encode_fragment(fragment):
+            covered.bodies[oid] = encode_fragment(measure({B: range(1, 11)}))
     assert covered.codes() == {"coverage-unreadable"}
 
 
@@ -282,3 +293,9 @@ def test_law_the_union_is_that_of_the_sets_in_any_order(runs, random):
     assert (found.covered, found.total) == (len(lines) + len(arcs), 9 + 6)
     random.shuffle(runs)
     assert unite(*runs) == found == unite(*runs, *runs)
+
+
+def test_c06_lines_of_two_sources_are_never_united():
+    one, other = file_of(({1}, ())), replace(file_of(({2}, ())), blob="b" * 40)
+    _, (fault,) = unite_files([(ShardKey("s0"), None, (one,)), (ShardKey("s1"), None, (other,))])
+    assert (fault.code, fault.subject) == ("coverage-disagrees", "s1")
