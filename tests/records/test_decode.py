@@ -191,7 +191,7 @@ def spells(text: bytes) -> bool:
 
 def test_every_short_text_is_read_exactly_where_encoding_again_spells_it():
     """Letters, one that leaves spare bits, padding, and what is no base64, in every order."""
-    texts = [bytes(text) for size in range(9) for text in itertools.product(b"AQ=!", repeat=size)]
+    texts = [bytes(text) for size in range(9) for text in itertools.product(b"AB=!", repeat=size)]
     read = {}
     for text in texts:
         with suppress(DecodeError):
