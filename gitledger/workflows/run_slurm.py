@@ -34,7 +34,7 @@ from gitledger.workflows.target import head_of
 
 __all__ = ["SlurmRequest", "batches_of", "place_of", "run_on_slurm"]
 
-POLL_S = (0.5, 10.0)
+POLL_S = (0.5, 5.0)
 """The first pause between two looks, and the longest."""
 TICK_S = 0.1
 _STATE = "state.json"

@@ -473,6 +473,25 @@ def test_r03_a_command_that_ignores_the_signal_is_killed_after_its_grace(bench, 
     assert (told["interrupted"], told["signal"]) == (True, signal.SIGKILL)
 
 
+@pytest.mark.parametrize("order", ["command first", "driver first"])
+def test_who_is_told_to_stop_with_its_driver_was_interrupted_and_did_not_fail(bench, pids, eventually, order):
+    """Slurm, systemd and docker signal every process of a job; the command may end before the driver has heard."""
+    driver = bench.driver(["sh", "-c", "trap 'exit 143' TERM; echo $$ > $PIDS/main; while :; do sleep 0.05; done"])
+    assert eventually(pids.all)
+
+    told = [pids.all()[0], driver.pid]
+    for pid in told if order == "command first" else reversed(told):
+        os.kill(pid, signal.SIGTERM)
+    said, _ = driver.communicate(timeout=10)
+
+    assert ast.literal_eval(said)["interrupted"] is True
+
+
+def test_a_command_that_fails_like_one_that_was_told_to_stop_has_failed(bench):
+    with Interrupts() as interrupts:
+        assert not bench.sh("exit 143", interrupts=interrupts).interrupted
+
+
 def test_a_second_signal_means_at_once(bench, pids, eventually):
     line = "trap '' INT TERM; echo $$ > $PIDS/main; while :; do sleep 0.05; done"
     driver = bench.driver(["sh", "-c", line], "grace_s=60")
