@@ -40,7 +40,11 @@ def lanes_text(release: Release, *, policy: str, color: bool) -> str:
     """Return the release check: a line a cell, the lanes' record, every finding, and the answer last."""
     lines = [f"lanes of {release.commit[:12]} by policy {policy}", *cell_lines(release.cells, color=color)]
     lines += list(_record_lines(release.cells))
-    lines += finding_lines(release.verdict.findings, color=color)
+    of_cells = {f"lane-{status}" for status in CellStatus}  # the table says them already
+    others = [finding for finding in release.verdict.findings if finding.code not in of_cells]
+    lines += finding_lines(others, color=color)
+    remedies = [finding.remedy for finding in release.verdict.findings if finding.code in of_cells]
+    lines += [f"  try: {remedy}" for remedy in dict.fromkeys(remedies)]
     lines += [f"  · ignored {(item.record or 'a line')[:12]}: {escaped(item.reason)}" for item in release.ignored]
     word = "passed" if release.verdict.passed else "failed"
     lines.append(paint(f"lanes: {word}", word, color=color))
