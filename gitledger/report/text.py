@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from gitledger.records.receipt import ShardReceipt
-from gitledger.verdict.finding import Finding
-from gitledger.verdict.plan import summarise
-from gitledger.verdict.select import Choice
-from gitledger.verdict.union import Union
+if TYPE_CHECKING:  # whoever records needs no judgement
+    from gitledger.records.receipt import ShardReceipt
+    from gitledger.verdict.finding import Finding
+    from gitledger.verdict.select import Choice
+    from gitledger.verdict.union import Union
 
 __all__ = [
     "escaped",
@@ -59,6 +60,8 @@ def table(rows: Sequence[Sequence[str]], *, indent: str = "") -> list[str]:
 
 def plan_text(union: Union, uncommitted: Iterable[tuple[str, Sequence[str]]], *, commit: str, color: bool) -> str:
     """Return a plan: a line a shard with its verdict, reason and what explains it."""
+    from gitledger.verdict.plan import summarise
+
     rows = [_plan_row(choice) for choice in union.choices]
     lines = [f"plan for {commit[:12]}"]
     for choice, line in zip(union.choices, table(rows, indent="  "), strict=True):

@@ -12,17 +12,18 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from gitledger.config.schema import CONFIG_PATH, Config
-from gitledger.errors import ConfigError, TrustError, UsageError
+from gitledger.config.schema import Config
+from gitledger.errors import TrustError, UsageError
 from gitledger.trust.forges import BUILT_IN, ForgeAnswer, Forges, ForgeUser, proxies_from
 from gitledger.trust.signers import Signers
 from gitledger.trust.verified import Verified
 from gitledger.verdict.acceptance import Signatories, signatories
 from gitledger.verdict.evidence import Evidence, Opened
 from gitledger.verdict.finding import Finding, note
+from gitledger.workflows.forge_names import named_forge_users
 from gitledger.workflows.session import Session
 
-__all__ = ["MAX_NAMED_USERS", "ForgeKeys", "ask_forges", "check_forge_users"]
+__all__ = ["MAX_NAMED_USERS", "ForgeKeys", "ask_forges"]
 
 MAX_NAMED_USERS = 50
 """How many users records may name of themselves (`signer_mode: open`) in one judgement: each is a request."""
@@ -36,29 +37,6 @@ class ForgeKeys:
 
     answers: dict[str, ForgeAnswer] = field(default_factory=dict)
     notes: tuple[Finding, ...] = ()
-
-
-def check_forge_users(config: Config) -> None:
-    """Raise `ConfigError` `bad-forge-user` where policy or a lane names a forge user that can't be one."""
-    known = {**BUILT_IN, **config.forges}
-    for key, name in _named_in(config):
-        try:
-            user = ForgeUser.parse(name)
-        except ValueError as error:
-            raise ConfigError("bad-forge-user", f"{CONFIG_PATH}: {key}: {name!a}: {error}", "mend it") from error
-        if user.forge not in known:
-            raise ConfigError(
-                "bad-forge-user",
-                f"{CONFIG_PATH}: {key}: {name!a}: no forge {user.forge!a} (known: {', '.join(sorted(known))})",
-                "add it under forges: in the configuration",
-            )
-
-
-def _named_in(config: Config) -> Iterator[tuple[str, str]]:
-    yield from (("policy.allowed_signers", name) for name in config.policy.allowed_signers or () if ":" in name)
-    yield from (("policy.revokers", name) for name in config.policy.revokers if ":" in name)
-    for lane in config.lanes.values():
-        yield from ((f"lanes.{lane.name}.signers", name) for name in lane.signers or () if ":" in name)
 
 
 def ask_forges(
@@ -80,7 +58,7 @@ def ask_forges(
     """
     piles = list(evidence)
     is_open = config.policy.signer_mode == "open"
-    named = [name for _, name in _named_in(config)]
+    named = [name for _, name in named_forge_users(config)]
     if not named and not is_open:
         return ForgeKeys()
     notes = _mode_note(config)

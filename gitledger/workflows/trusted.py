@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
 from gitledger.config.load import load_config
 from gitledger.config.schema import CONFIG_PATH, Config
 from gitledger.errors import ConfigError
 from gitledger.records.ids import CommitId, Digest
 from gitledger.store.repository import Repository
-from gitledger.trust.signers import Signers
-from gitledger.verdict.tests_policy import TestLists
-from gitledger.workflows.forge_users import check_forge_users
+from gitledger.workflows.forge_names import check_forge_users
+
+if TYPE_CHECKING:  # whoever records reads the configuration, and needs no judgement
+    from gitledger.trust.signers import Signers
+    from gitledger.verdict.tests_policy import TestLists
 
 __all__ = ["SIGNERS_PATH", "Trusted", "load_trusted", "read_config", "read_lists"]
 
@@ -58,6 +61,8 @@ def load_trusted(repo: Repository, target: CommitId, policy_from: str | None) ->
 
     Raises `UsageError` for an unknown ref, `ConfigError` where there is no configuration.
     """
+    from gitledger.trust.signers import Signers
+
     commit = target if policy_from is None else repo.resolve(policy_from)
     config = read_config(repo, commit)
     allowed = repo.file_at(commit, SIGNERS_PATH) or b""
@@ -88,6 +93,8 @@ def _digest(repo: Repository, commit: CommitId) -> Digest:
 
 def read_lists(repo: Repository, trusted: Trusted, *, allow_skipped: bool) -> TestLists:
     """Return the lists of tests that policy names, read where policy comes from; raises `ConfigError`."""
+    from gitledger.verdict.tests_policy import TestLists
+
     policy = trusted.config.policy
     return TestLists(
         expected_skips=_read_ids(repo, trusted.commit, policy.expected_skips, "policy.expected_skips"),
