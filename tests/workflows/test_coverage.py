@@ -19,13 +19,20 @@ PYPROJECT = """\
 [tool.pytest.ini_options]
 pythonpath = ["."]
 testpaths = ["tests"]
-addopts = "--cov=src --cov-branch --cov-report= --cov-fail-under={threshold}"
+addopts = "-p pytest_cov --cov=src --cov-branch --cov-report= --cov-fail-under={threshold}"
 [tool.coverage.run]
 {run}
 """
 IGNORED = "__pycache__/\n.pytest_cache/\n.coverage*\ncoverage.xml\n"
 SPLIT = "version: 1\nrepository: demo\nshards:\n  unit: {command: pytest -q, split: 3}\npolicy: {allow_carried: true}\n"
+WHOLE = SPLIT.replace(", split: 3", "")
 PARTS = [f"unit-{n}-of-3" for n in (1, 2, 3)]
+
+
+@pytest.fixture(autouse=True)
+def few_plugins(hermetic_env):
+    """Load no plugin that a command doesn't ask for: the others cost half of each run."""
+    hermetic_env["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
 
 
 @pytest.fixture
@@ -105,9 +112,8 @@ def test_three_parts_make_the_number_of_the_whole_and_their_threshold_is_applied
 
 
 def test_c04_under_the_threshold_a_merge_is_written_as_failed_and_exits_1(make_measured):
-    project = make_measured(threshold="96")
-    for part in PARTS:
-        project.record(part)
+    project = make_measured(WHOLE, threshold="96")
+    project.record("unit")
     document = verified(project)
     assert (document["verdict"], document["coverage"]["passed"]) == ("failed", False)
     assert {item["code"] for item in document["findings"] if item["blocks"]} == {"coverage-under"}
@@ -118,9 +124,7 @@ def test_c04_under_the_threshold_a_merge_is_written_as_failed_and_exits_1(make_m
 def test_c05_ways_of_measuring_give_one_number(make_measured, option):
     """Nested folders of one name, under xdist too, with whatever core and paths the project chose."""
     nested = {"src/a/__init__.py": "", "src/a/src/__init__.py": "", "src/a/src/work.py": "Y = 1\n"}
-    project = make_measured(
-        SPLIT.replace("pytest -q", "pytest -q -n 2").replace(", split: 3", ""), nested, run=option
-    )
+    project = make_measured(WHOLE.replace("pytest -q", "pytest -q -p xdist -n 2"), nested, run=option)
     whole = run(project, "pytest", "-q")
     assert whole.returncode in (0, 1)
     project.record("unit")
@@ -131,7 +135,7 @@ def test_c05_ways_of_measuring_give_one_number(make_measured, option):
 
 def test_c08_data_of_other_runs_before_and_after_is_neither_taken_nor_lost(make_measured):
     project = make_measured(
-        SPLIT.replace(", split: 3", "").replace("pytest -q", "pytest -q --cov-append tests/test_0.py"),
+        WHOLE.replace("pytest -q", "pytest -q --cov-append tests/test_0.py"),
         threshold="96",
     )
     assert run(project, "pytest", "-q").returncode == 1
@@ -162,9 +166,7 @@ def shown_bodies(project):
 
 
 def test_c07_a_childs_files_that_are_no_source_are_out_of_the_total_and_said(make_measured):
-    config = SPLIT.replace(", split: 3", "").replace(
-        "pytest -q", "coverage run -m pytest -q -p no:cov -o addopts="
-    )
+    config = WHOLE.replace("pytest -q", "coverage run -m pytest -q -p no:cov -o addopts=")
     run_options = 'branch = true\npatch = ["subprocess"]\nparallel = true'
     project = make_measured(config, {"tests/test_child.py": CHILD}, threshold="50", run=run_options)
     done = project.ledger("record", "--shard", "unit")
@@ -182,14 +184,11 @@ def test_c07_a_childs_files_that_are_no_source_are_out_of_the_total_and_said(mak
     assert document["coverage"]["passed"] is True
 
 
-def test_c01_a_part_without_coverage_is_missing_in_plan_verify_and_merge(make_measured):
-    project = make_measured()
-    for part in PARTS:
-        project.record(part)
-    config = SPLIT.replace("pytest -q", "pytest -q --no-cov")
-    project.repo.commit({".gitledger/config.yaml": config})
-    for part in PARTS:
-        assert project.record(part)["outcome"] == "passed"
+def test_c01_a_shard_without_coverage_is_missing_in_plan_verify_and_merge(make_measured):
+    project = make_measured(WHOLE)
+    project.record("unit")
+    project.repo.commit({".gitledger/config.yaml": WHOLE.replace("pytest -q", "pytest -q --no-cov")})
+    assert project.record("unit")["outcome"] == "passed"
     assert set(project.plan().values()) == {("stale", "coverage-missing")}
     codes = {item["code"] for item in project.ledger("merge", "--json", expect=1).document["findings"]}
     assert codes == {"coverage-missing"}
@@ -209,7 +208,7 @@ def test_thresholds_that_disagree_or_are_zero_are_errors(make_measured, config, 
 
 
 def test_f10_a_change_that_omits_more_is_judged_by_the_refs_configuration(make_measured):
-    project = make_measured(SPLIT.replace(", split: 3", ""), threshold="94")
+    project = make_measured(WHOLE, threshold="94")
     project.repo.git("branch", "trusted")
     project.repo.commit({"pyproject.toml": PYPROJECT.format(threshold="10", run='omit = ["src/never.py"]')})
     project.record("unit")
@@ -224,8 +223,8 @@ TWO = """\
 version: 1
 repository: demo
 shards:
-  a: {paths: [src/a.py, tests/test_a.py], command: pytest -q --cov=src tests/test_a.py}
-  b: {paths: [src/b.py, tests/test_b.py], command: pytest -q --cov=src tests/test_b.py}
+  a: {paths: [src/a.py, tests/test_a.py], command: pytest -q -p pytest_cov --cov=src tests/test_a.py}
+  b: {paths: [src/b.py, tests/test_b.py], command: pytest -q -p pytest_cov --cov=src tests/test_b.py}
   lint: {paths: [src], command: python -m compileall -q src, results: exit-status, coverage: none}
 coverage: {fail_under: 60}
 policy: {allow_carried: true}

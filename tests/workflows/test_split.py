@@ -22,6 +22,12 @@ policy: {{allow_carried: true}}
 PARTS = ["unit-1-of-3", "unit-2-of-3", "unit-3-of-3"]
 
 
+@pytest.fixture(autouse=True)
+def few_plugins(hermetic_env):
+    """Load no plugin that a command doesn't ask for: the others cost half of each run."""
+    hermetic_env["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+
+
 @pytest.fixture
 def make_split(make_project):
     """Return a maker of projects with one shard in parts."""
@@ -35,17 +41,20 @@ def make_split(make_project):
     return make
 
 
-def ids_of(project, record: str) -> list[str]:
-    document = project.ledger("show", record, "--tests", "--json").document
-    return [item["node_id"] for item in document["records"][0]["tests"]]
+def recorded(project, *names: str) -> list[tuple[dict, list[str]]]:
+    """Return predicate and node ids of HEAD's records, in the order of `names` and of their runs."""
+    records = project.ledger("show", "--tests", "--json").document["records"]
+    found = [(item["statement"]["predicate"], [test["node_id"] for test in item["tests"]]) for item in records]
+    return sorted(found, key=lambda item: names.index(item[0]["shard"]["name"]))
 
 
 def test_parts_are_shards_whose_union_is_the_suite(make_split):
     project = make_split()
     assert list(project.plan()) == PARTS
     found = []
-    for number, part in enumerate(PARTS, 1):
-        receipt = project.receipt(project.record(part)["record"])
+    for part in PARTS:
+        project.record(part)
+    for number, (receipt, _) in enumerate(recorded(project, *PARTS), 1):
         assert receipt["shard"]["split"] == {"index": number, "total": 3}
         assert receipt["collection"]["full_count"] == 28
         counts = receipt["counts"]
@@ -70,16 +79,18 @@ def test_a_part_that_never_ran_is_named(make_split):
 def test_u12_a_retry_runs_the_same_tests(make_split):
     others = {f"tests/test_{name}.py::test_it[0]": 0.1 for name in "bcdefg"}
     project = make_split(durations={"tests/test_a.py::test_it[0]": 30, **others})
-    first, second = (project.record(PARTS[0])["record"] for _ in range(2))
-    assert ids_of(project, first) == ids_of(project, second) == ["tests/test_a.py::test_it[0]"]
+    for _ in range(2):
+        project.record(PARTS[0])
+    assert [ids for _, ids in recorded(project, PARTS[0])] == 2 * [["tests/test_a.py::test_it[0]"]]
 
 
 def test_u09_durations_decide_and_six_of_one_against_thirty_are_three_three_thirty(make_split):
     files = {f"tests/test_{name}.py": TEST.format(n=1) for name in "abcdefg"}
     times = {f"tests/test_{name}.py::test_it[0]": 30 if name == "g" else 1 for name in "abcdefg"}
     project = make_split(files, durations=times)
-    counts = [project.receipt(project.record(part)["record"])["counts"]["passed"] for part in PARTS]
-    assert counts == [3, 3, 1]
+    for part in PARTS:
+        project.record(part)
+    assert [receipt["counts"]["passed"] for receipt, _ in recorded(project, *PARTS)] == [3, 3, 1]
 
 
 SHUFFLE = """\
@@ -92,21 +103,21 @@ def pytest_collection_modifyitems(items):
 
 def test_u10_a_random_order_in_each_job_leaves_one_partition(make_split):
     project = make_split({**FILES, "conftest.py": SHUFFLE})
-    ids = []
     for seed, part in enumerate(PARTS):
-        ids += ids_of(project, project.record(part, env={"SEED": str(seed)})["record"])
+        project.record(part, env={"SEED": str(seed)})
+    ids = [node_id for _, ids in recorded(project, *PARTS) for node_id in ids]
     assert len(ids) == len(set(ids)) == 28
     assert project.verify() == ("passed", set())
 
 
 def test_u10_under_xdist_with_random_order_too(make_split):
-    project = make_split({**FILES, "conftest.py": SHUFFLE}, more=" -n 2")
-    ids = []
+    project = make_split({**FILES, "conftest.py": SHUFFLE}, more=" -p xdist -n 2")
     for seed, part in enumerate(PARTS):
-        document = project.record(part, env={"SEED": str(seed)})
-        receipt = project.receipt(document["record"])
+        project.record(part, env={"SEED": str(seed)})
+    found = recorded(project, *PARTS)
+    for receipt, _ in found:
         assert (receipt["session"]["workers"], receipt["collection"]["full_count"]) == (2, 28)
-        ids += ids_of(project, document["record"])
+    ids = [node_id for _, ids in found for node_id in ids]
     assert len(ids) == len(set(ids)) == 28
     assert project.verify() == ("passed", set())
 

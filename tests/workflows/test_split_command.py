@@ -22,6 +22,12 @@ shards:
 {more}"""
 
 
+@pytest.fixture(autouse=True)
+def few_plugins(hermetic_env):
+    """Load no plugin that a command doesn't ask for: the others cost half of each run."""
+    hermetic_env["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+
+
 def test_the_check_collects_for_real_and_names_tests_of_no_shard(make_project):
     project = make_project(CONFIG.format(parts=2, more=""), FILES)
     document = project.ledger("split", "--check", "--json", expect=1).document
