@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import subprocess
@@ -20,6 +21,8 @@ from gitledger.store.libgit import LibgitObjects
 from gitledger.store.objects import RefUpdate
 
 A = CommitId("a" * 40)
+KILLS = 8
+"""Of one writer of lines; the workflows' tests of sudden death kill whole commands, many more times."""
 
 WRITER = """
 import os, sys
@@ -32,7 +35,7 @@ from gitledger.store.libgit import LibgitObjects
 from gitledger.store.objects import Identity
 git_dir, name, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 git = Git(git_dir, os.environ, git_dir=git_dir)
-ledger = Ledger(LibgitObjects(git_dir) if sys.argv[4] == "libgit" else PlumbingObjects(git))
+ledger = Ledger(LibgitObjects(git_dir, durable=False) if sys.argv[4] == "libgit" else PlumbingObjects(git))
 for n in range(count):
     body = f"body {name} {n}".encode()
     commit = CommitId(f"{n % 7:x}" * 40)
@@ -44,6 +47,7 @@ for n in range(count):
 def start_writer(git_dir, name: str, count: int, back_end: str = "libgit") -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, "-c", WRITER, str(git_dir), name, str(count), back_end],
+        env={**os.environ, "GIT_TEST_FSYNC": "0"},  # nobody pulls the plug here
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
@@ -54,7 +58,7 @@ def all_lines(ledger: Ledger) -> list[bytes]:
     return [line for commit in view.commits() for line in view.lines(commit)]
 
 
-@pytest.mark.parametrize(("back_ends", "each"), [(("libgit",), 50), (("libgit", "plumbing"), 12)])
+@pytest.mark.parametrize(("back_ends", "each"), [(("libgit",), 50), (("libgit", "plumbing"), 6)])
 def test_s01_eight_processes_record_into_one_clone_and_all_are_there(git_repo, back_ends, each):
     """400 receipts through the fast back end; fewer where both back ends race each other."""
     objects = LibgitObjects(git_repo.path / ".git")
@@ -162,7 +166,7 @@ def test_a_lock_that_stays_is_one_clear_error_that_names_it(objects, alice, impa
 
 
 def test_law_3_no_reader_ever_sees_a_line_before_its_body(objects, git_repo, back_end):
-    each = 40 if back_end == "libgit" else 10
+    each = 25 if back_end == "libgit" else 10
     writers = [start_writer(git_repo.path / ".git", f"w{n}", each, back_end) for n in range(2)]
     ledger = Ledger(objects)
     seen = 0
@@ -249,7 +253,7 @@ def test_law_6_a_killed_writer_leaves_before_or_after(objects, git_repo, back_en
     chance = random.Random(6)
     git_dir = git_repo.path / ".git"
     said = {}
-    for n in range(15):
+    for n in range(KILLS):
         writer = start_writer(git_dir, f"k{n}", 10_000, back_end)
         writer.stdout.readline()
         time.sleep(chance.random() * 0.08)
@@ -264,5 +268,5 @@ def test_law_6_a_killed_writer_leaves_before_or_after(objects, git_repo, back_en
         mine = [line for line in lines if line.startswith(b"k%d " % n)]
         assert len(mine) - said[n] in (0, 1)
         assert all(view.body(blob_id(b"body " + line, "sha1")) == b"body " + line for line in lines)
-    assert len(lines) >= sum(said.values()) >= 15
+    assert len(lines) >= sum(said.values()) >= KILLS
     git_repo.git("fsck", "--strict", "--no-dangling")
