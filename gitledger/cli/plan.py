@@ -48,6 +48,9 @@ def command(
 ) -> int:
     r"""Say for each shard whether its evidence is fresh, carries from an older commit, or must be made anew.
 
+    Of the commit that is checked out it also names the shards that uncommitted edits would make stale, once they
+    are committed. A run beside any such edit, of whichever shard, is recorded as dirty.
+
     \b
     git ledger plan                     what would a merge of HEAD take?
     git ledger plan --exit-code         1 where a shard has to run

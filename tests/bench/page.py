@@ -28,13 +28,32 @@ network costs it nothing here.
 {machine}
 
 """
+_FOOT = """
+## What bounds the figures that are missed
+
+CPU time on the machine above, of which others used the rest; it is for the proportions.
+
+`plan` is one process of half a second. About 140 ms pass before a line of git-ledger runs: the interpreter,
+`dataclasses`, click, YAML, cryptography, and libgit2 with 57 ms alone. Loading our own modules takes about 180 ms, of
+which making their dataclasses is more than half (Python 3.13 makes them faster). The plan itself takes about 240 ms:
+377 objects read, 200 scopes resolved, 100 signatures checked, 10,000 results decoded. Beside it git looks at 50,000
+files for uncommitted edits, 100 ms. So loading alone is the time that a plan seven times faster than the peer's would
+have in all.
+
+`record` loads about as much, and asks git before and after the run how the 50,000 files stand: `git status` and two
+lists of untracked files, 140 ms each time, which is what nothing less than git's own look can prove. The observed child
+takes about 100 ms longer than a plain one for its keeper, its journal and the note of what it read.
+
+A plain pytest run where git-ledger is installed makes 0.1% more calls than one where it is not (10,000 tests, by
+cProfile); whatever else is measured there is the machine.
+"""
 _TABLE = "| | what | ours | beside it | ratio | CPU | goal | |\n|---|---|--:|--:|--:|--:|--:|---|\n"
 
 
 def page(figures: Sequence[Figure], *, rounds: int, today: date) -> str:
     """Return the page as Markdown."""
     rows = "".join(_row(figure) for figure in figures)
-    return _HEAD.format(rounds=rounds, machine=_machine(today)) + _TABLE + rows
+    return _HEAD.format(rounds=rounds, machine=_machine(today)) + _TABLE + rows + _FOOT
 
 
 def _row(figure: Figure) -> str:
