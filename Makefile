@@ -39,9 +39,9 @@ test: $(STAMP) ## the test suite
 	$(BIN)/python -m pytest -n auto --dist worksteal -q
 
 test-lanes: $(STAMP_LANES) ## the doctor for real: a CPU build of torch, two models out of packages (minutes)
-	$(BIN_LANES)/python -m pytest -q -m lanes tests/lanes/test_real_doctor.py
+	GITLEDGER_TEST_TORCH=$(abspath $(BIN_LANES))/python $(BIN_LANES)/python -m pytest -q -m lanes tests/lanes/test_real_doctor.py
 
-test-real: $(STAMP) ## two packages from the index, with their own tests, through the whole path
+test-real: $(STAMP) ## packages from the index, with their own tests, through the whole path
 	$(BIN)/python -m pytest -q -m real tests/real
 
 test-slurm: $(STAMP) ## against a real one-node Slurm, installed and started for it (root, Debian)

@@ -28,6 +28,18 @@ for _number, _default in (
             signal.signal(_number, _default)
 signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
+
+class _NoTorch:
+    """Refuses torch and its kin to every test: only a lane's probe may import them, in a process of its own."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if name.partition(".")[0] in {"torch", "safetensors", "transformers"}:
+            raise ModuleNotFoundError(f"No module named {name!r}: the tests run without it", name=name)
+
+
+if "GITLEDGER_TEST_TORCH" not in os.environ:  # an interpreter that has torch: make test-lanes
+    sys.meta_path.insert(0, _NoTorch())
+
 EXPECTED_SKIPS = (
     "root reads everything",
     "xdist needs the terminal plugin",

@@ -33,7 +33,8 @@ def test_l01_without_a_model_it_is_skipped_and_says_so(lab):
     done = lab.ledger("doctor", expect=77)
     assert "0 passed, 0 failed, 0 inconclusive, 1 skipped" in done.err
     lanes = lab.ledger("lanes", expect=1)
-    assert "cpu: tiny layers 0-1 by torch-eager: missing" in lanes.out
+    assert "cpu  tiny  0-1  auto  torch-eager  missing  required  no report on this commit" in lanes.out
+    assert "try: git ledger doctor --lane cpu --record" in lanes.out
 
 
 def test_without_torch_it_comes_to_no_answer(lab, torch_that):
