@@ -203,11 +203,11 @@ def _run(
 def _model(
     session: Session, request: DoctorRequest, task: LaneTask, models: dict[str, FoundModel | ModelError]
 ) -> FoundModel | ModelError:
-    if (session.repo.config(DISABLED_KEY) or "").lower() in _OFF:
-        return ModelError(ReasonCode.DISABLED_BY_POLICY, f"git config {DISABLED_KEY} is off on this machine")
     if task.model is None:
         text = "no model is configured: --lane, --model or GITLEDGER_DOCTOR_MODEL names one"
         return ModelError(ReasonCode.MODEL_NOT_CONFIGURED, text)
+    if (session.repo.config(DISABLED_KEY) or "").lower() in _OFF:
+        return ModelError(ReasonCode.DISABLED_BY_POLICY, f"git config {DISABLED_KEY} is off on this machine")
     if task.model not in models:
         try:
             folders = download_folders(session.environ, request.base)

@@ -14,6 +14,7 @@ from gitledger.store.view import LedgerView
 from gitledger.trust.verified import open_record
 from gitledger.verdict.evidence import Evidence, sort_records
 from gitledger.verdict.finding import Finding, Verdict, blocking
+from gitledger.verdict.lane_cells import CellStatus
 from gitledger.verdict.lane_signers import signatories_by_lane
 from gitledger.verdict.release import LaneSituation, Release, judge_lanes
 from gitledger.workflows.doctor_tasks import check_lanes
@@ -52,22 +53,21 @@ def judge_release(
     info = session.repo.commit(target)
     view = session.ledger.view()
     here = _evidence(view, target, config.repository).placed(target, info.tree)
-    elsewhere = tuple(_elsewhere(session, view, target, config.repository))
     now = session.now() if at is None else _moment(at)
-    piles = [here, *elsewhere]
-    keys = ask_forges(session, config, trusted.signers, now, piles, reports=True)
-    release = judge_lanes(
-        LaneSituation(
-            commit=target,
-            committed_at=info.committed_at,
-            now=now,
-            lanes=config.lanes,
-            policy=config.policy,
-            signatories=signatories_by_lane(config, trusted.signers, now, piles, forges=keys.answers),
-            here=here,
-            elsewhere=elsewhere,
-        )
+    keys = ask_forges(session, config, trusted.signers, now, [here], reports=True)
+    situation = LaneSituation(
+        commit=target,
+        committed_at=info.committed_at,
+        now=now,
+        lanes=config.lanes,
+        policy=config.policy,
+        signatories=signatories_by_lane(config, trusted.signers, now, [here], forges=keys.answers),
+        here=here,
     )
+    release = judge_lanes(situation)
+    if any(cell.status is CellStatus.MISSING for cell in release.cells):
+        elsewhere = tuple(_elsewhere(session, view, target, config.repository))
+        release = judge_lanes(replace(situation, elsewhere=elsewhere))
     more = [*keys.notes, *_limits(view, target)]
     verdict = Verdict.over(release.verdict.judged, [*release.verdict.findings, *more])
     return LanesJudged(release=replace(release, verdict=verdict), trusted=trusted)

@@ -8,7 +8,7 @@ from typing import Any
 
 from gitledger.lanes.probe.faults import ProbeError
 
-__all__ = ["check_device", "describe", "distance", "tensor_digest"]
+__all__ = ["check_device", "distance", "inputs_digest", "is_finite", "outline", "tensor_digest"]
 
 
 def tensor_digest(value: Any) -> str:
@@ -37,17 +37,24 @@ def inputs_digest(inputs: tuple[Any, ...]) -> str:
     return hashlib.sha256("\n".join(digests).encode()).hexdigest()
 
 
-def describe(output: Any) -> dict[str, Any]:
-    """Return the fields of a report's `forward` that the output itself tells."""
-    import torch
-
+def outline(output: Any) -> dict[str, Any]:
+    """Return the fields of a report's `forward` that are known before a single number is looked at."""
     return {
+        "executed": True,
         "output_shape": list(output.shape),
         "output_dtype": str(output.dtype).removeprefix("torch."),
         "output_device": str(output.device),
-        "finite": bool(torch.isfinite(output).all().item()),
-        "output_digest": tensor_digest(output),
+        "finite": None,
+        "output_digest": None,
+        "reference": None,
     }
+
+
+def is_finite(output: Any) -> bool:
+    """Tell whether every number of the output is finite."""
+    import torch
+
+    return bool(torch.isfinite(output).all().item())
 
 
 def check_device(target: Any, module: Any, output: Any) -> None:

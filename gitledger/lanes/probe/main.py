@@ -171,11 +171,12 @@ class _Run:
     def _check(self, check: Any, target: Any, module: Any, made: tuple[Any, Any, Any], tolerance: float) -> None:
         """Note what came out; raises `ProbeError` where it is not what a pass needs."""
         output, reference, subject = made
-        described = check.describe(output)
-        error = check.distance(output, reference)
-        self.forward = {
-            "executed": True,
-            **described,
+        self.forward = check.outline(output)
+        check.check_device(target, module, output)
+        error, finite = check.distance(output, reference), check.is_finite(output)
+        self.forward |= {
+            "finite": finite,
+            "output_digest": check.tensor_digest(output),
             "reference": {
                 "seed": self.request["seed"],
                 "inputs_digest": check.inputs_digest(subject.inputs),
@@ -184,8 +185,7 @@ class _Run:
                 "tolerance": tolerance,
             },
         }
-        check.check_device(target, module, output)
-        if not described["finite"] or output.numel() == 0:
+        if not finite or output.numel() == 0:
             raise ProbeError("output-invalid", "the output is empty, or holds numbers that are not finite")
         if tuple(output.shape) != tuple(reference.shape):
             raise ProbeError(
