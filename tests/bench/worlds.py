@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench_tools import Tools
 
-__all__ = ["CHANGED", "FILES", "SHARDS", "TESTS", "World", "big", "config_of", "shard_paths", "suite"]
+__all__ = ["CHANGED", "FILES", "SHARDS", "TESTS", "World", "big", "config_of", "shard_paths", "suite", "wide"]
 
 FILES = 50_000
 SHARDS = 100
@@ -101,6 +101,24 @@ def big(tools: Tools) -> World:
     return _made(tools, "big", fill)
 
 
+def wide(tools: Tools, *, shards: int, sources: Mapping[str, str]) -> World:
+    """Return a repository of `sources` and many shards, each with one test file; its coverage has a threshold."""
+
+    def fill(world: World) -> None:
+        for path, text in sources.items():
+            world.write(path, text)
+        for shard in range(shards):
+            world.write(f"tests/t{shard:03}/test_it.py", "def test_it():\n    pass\n")
+        config = "".join(
+            f"  s{shard:03}: {{paths: [src, tests/t{shard:03}], command: pytest -q tests/t{shard:03}}}\n"
+            for shard in range(shards)
+        )
+        _configure(world, tools, config, more="coverage: {fail_under: 50}\n")
+        world.commit("start")
+
+    return _made(tools, "wide", fill)
+
+
 def shard_paths(branch: str, shard: int) -> list[str]:
     """Return the declared paths of a shard of the big repository."""
     own = [f"src/p{shard:03}", f"tests/t{shard:03}"]
@@ -116,8 +134,8 @@ def config_of(branch: str) -> str:
     )
 
 
-def _configure(world: World, tools: Tools, shards: str) -> None:
-    policy = "policy: {allow_carried: true}\n"
+def _configure(world: World, tools: Tools, shards: str, *, more: str = "") -> None:
+    policy = f"policy: {{allow_carried: true}}\n{more}"
     world.write(".gitledger/config.yaml", f"version: 1\nrepository: bench\nshards:\n{shards}{policy}")
     world.write(".gitledger/allowed_signers", f'bench@example.org namespaces="gitledger" {tools.public_line}\n')
     world.write("pyproject.toml", _INI)
