@@ -39,7 +39,7 @@ Settle = Callable[[str, Blobs], BlobId | None]
 
 _LEVELS = 2
 _LEAF = {
-    2 * size: re.compile(rb"100644 ([0-9a-f]{%d})\0.{%d}" % (2 * size - 2 * _LEVELS, size), re.DOTALL)
+    2 * size: re.compile(rb"100644 ([0-9a-f]{%d})\0(.{%d})" % (2 * size - 2 * _LEVELS, size), re.DOTALL)
     for size in ID_BYTES.values()
 }
 Claims = Callable[[BlobId], Iterable[str]]
@@ -108,36 +108,30 @@ class NotesTrees:
     def notes(self, roots: Iterable[TreeId], claims: Claims) -> Mapping[str, Blobs]:
         """Return every object id that has a note in any of the trees, with all of its blobs."""
         trees, seen = set(roots), Seen()
-        found: dict[str, set[BlobId]] = defaultdict(set)
-        for oid, blobs in self._walk(trees, "", frozenset(), seen):
-            found[oid].update(blobs)
-        for oid, claimed in self._claimed(trees, seen, claims):
-            found[oid] |= claimed
-        return {oid: frozenset(blobs) for oid, blobs in found.items()}
-
-    def noted(self, roots: Iterable[TreeId], claims: Claims) -> frozenset[str]:
-        """Return every object id that has a note in any of the trees; the keys of `notes`, in half the time."""
-        trees, seen = set(roots), Seen()
-        found: set[str] = set()
+        found: dict[str, Blobs] = {}
         places = [("", trees)]
         while places:
             prefix, here = places.pop()
             below: dict[str, set[TreeId]] = {}
             for tree in here:
-                names = self._leaf_names(tree, len(prefix))
-                if names is not None:
-                    if seen.admits(tree, len(prefix), len(names)):
-                        found.update([prefix + name for name in names])
+                leaf = self._leaf(tree, len(prefix))
+                level = None if leaf else self._level(tree, len(prefix))
+                if not seen.admits(tree, len(prefix), len(leaf) if level is None else level.size):
                     continue
-                level = self._level(tree, len(prefix))
-                if not seen.admits(tree, len(prefix), level.size):
+                if level is None:
+                    rows = ((prefix + rest.decode("ascii"), (BlobId(oid.hex()),)) for rest, oid in leaf)
+                    _add_notes(found, rows)
                     continue
-                found.update([prefix + rest for rest in level.notes])
+                _add_notes(found, ((prefix + rest, blobs) for rest, blobs in level.notes.items()))
                 for digits, folders in level.folders.items():
                     below.setdefault(digits, set()).update(folders)
             places += [(prefix + digits, joined) for digits, joined in below.items()]
-        found.update(oid for oid, _ in self._claimed(trees, seen, claims))
-        return frozenset(found)
+        _add_notes(found, self._claimed(trees, seen, claims))
+        return found
+
+    def noted(self, roots: Iterable[TreeId], claims: Claims) -> frozenset[str]:
+        """Return every object id that has a note in any of the trees."""
+        return frozenset(self.notes(roots, claims))
 
     def repeats(self, own: Iterable[TreeId], theirs: Iterable[TreeId] = ()) -> bool:
         """Tell whether the folders of `own` that `theirs` lacks name each other over and over."""
@@ -167,14 +161,17 @@ class NotesTrees:
             if found:
                 yield oid, found
 
-    def _leaf_names(self, tree: TreeId, depth: int) -> list[str] | None:
-        """Return the names in a folder of the last level that holds notes as we write them and nothing else."""
+    def _leaf(self, tree: TreeId, depth: int) -> list[tuple[bytes, bytes]]:
+        """Return the rows of a folder of the last level that holds notes as we write them and nothing else.
+
+        Nearly every folder of a large ledger is one; whatever else it may be, none of its rows are returned.
+        """
         if depth != 2 * _LEVELS:
-            return None
+            return []
         raw = self._stored(tree)
-        names = _LEAF[self._digits].findall(raw)
+        rows: list[tuple[bytes, bytes]] = _LEAF[self._digits].findall(raw)
         row = len(b"100644 \0") + self._digits - depth + self._digits // 2
-        return b" ".join(names).decode("ascii").split(" ") if names and len(names) * row == len(raw) else None
+        return rows if len(rows) * row == len(raw) else []
 
     def beyond(self, own: Iterable[TreeId], theirs: Iterable[TreeId], claims: Claims) -> Mapping[str, Blobs]:
         """Return the notes of `own`, leaving out folders that `theirs` has as well: what may differ, and more."""
@@ -357,6 +354,12 @@ class NotesTrees:
             known = sort_out(tree, self._stored(tree), self._digits - depth)
             self._levels[tree, depth] = known
         return known
+
+
+def _add_notes(found: dict[str, Blobs], notes: Iterable[tuple[str, Iterable[BlobId]]]) -> None:
+    for oid, blobs in notes:
+        known = found.get(oid)
+        found[oid] = frozenset(blobs) if known is None else known.union(blobs)
 
 
 def _endless(tree: TreeId) -> StoreError:

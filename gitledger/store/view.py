@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from gitledger.records.ids import BlobId, CommitId
 from gitledger.records.limits import MAX_BODY_BYTES, MAX_NOTE_BYTES
@@ -31,13 +31,22 @@ class LedgerView:
         """Return the ids of all objects that have a note; nothing says that this clone has the objects."""
         return frozenset(map(CommitId, self._trees.noted(self._roots.records, self._subjects)))
 
+    def annotated(self) -> Mapping[CommitId, Blobs]:
+        """Return what `commits` and `notes` return, for whoever wants the notes of all commits."""
+        found = self._trees.notes(self._roots.records, self._subjects)
+        return {CommitId(oid): blobs for oid, blobs in found.items()}
+
     def lines(self, commit: CommitId) -> tuple[bytes, ...]:
         """Return the lines of a commit, sorted, unique and without newlines, garbage included.
 
         Lines over the limit are among them. A note of more than `MAX_NOTE_BYTES` isn't read: `faults` says so, and
         whoever judges has to ask for both.
         """
-        return split_lines(self._content(blob) for blob in self.notes(commit) if not self._is_too_large(blob))
+        return self.lines_of(self.notes(commit))
+
+    def lines_of(self, notes: Blobs) -> tuple[bytes, ...]:
+        """Return the lines of a commit whose notes are at hand, as `lines` does."""
+        return split_lines(self._content(blob) for blob in notes if not self._is_too_large(blob))
 
     def faults(self, commit: CommitId) -> tuple[NoteFault, ...]:
         """Return the limits that the notes of a commit exceed, each of which may hide evidence."""

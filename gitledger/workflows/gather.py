@@ -168,7 +168,8 @@ def _stations(
     """Return the target and every other commit whose evidence may matter, nearest first."""
     repo = session.repo
     view, against = ledger[0], ledger[1].against
-    annotated = view.commits() | against.keys()
+    notes = view.annotated()
+    annotated = notes.keys() | against.keys()
     distances = repo.distances(target, annotated)
     reachable: Collection[CommitId] = ()
     if trusted.config.carry.from_ == "policy-ref":
@@ -182,7 +183,7 @@ def _stations(
     here = (*view.lines(target), *against.get(target, ()))
     found = _stations_at(repo, trusted, target, here, 0, reachable)
     for commit in others:
-        lines = (*view.lines(commit), *against.get(commit, ()))
+        lines = (*view.lines_of(notes.get(commit, frozenset())), *against.get(commit, ()))
         if not lines or relevance.of(lines, is_near=commit in distances):
             found += _stations_at(repo, trusted, commit, lines, distances.get(commit), reachable)
     return tuple(found)
