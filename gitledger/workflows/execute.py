@@ -30,7 +30,7 @@ from gitledger.workflows.reports import look_at_report, result_of_leftover, resu
 from gitledger.workflows.request import Before, RecordRequest
 from gitledger.workflows.session import Session
 
-__all__ = ["Executed", "execute"]
+__all__ = ["LOG_EXCERPT_BYTES", "Executed", "execute", "result_of_journal"]
 
 LOG_EXCERPT_BYTES = 64 << 10
 DUMP_SIGNAL = int(signal.SIGUSR1)
@@ -65,6 +65,8 @@ def execute(session: Session, request: RecordRequest, before: Before) -> Execute
             f"shard {request.key} declares no command",
             f"git ledger record --shard {request.key} -- COMMAND",
         )
+    if request.flight is not None:
+        return _in_folder(session, request, request.command, before, request.flight.folder)
     with tempfile.TemporaryDirectory(prefix="gitledger-") as folder:
         return _in_folder(session, request, request.command, before, Path(folder))
 
@@ -103,6 +105,8 @@ def _in_folder(
         env, observed = with_observer(env, folder=observer, root=root)
     earlier = look_at_report(results, root)
     log = request.log or folder / "log"
+    if request.flight is not None:
+        request.flight.begin(commit=before.head, nonce=nonce, argv=argv, started_at=session.now())
     ended = run_child(
         argv,
         cwd=root,
@@ -119,7 +123,7 @@ def _in_folder(
     )
     inputs: Inputs | None = None
     if results.kind == "pytest":
-        result = _from_journal(journal, nonce, ended, root)
+        result = result_of_journal(journal, nonce, ended, root)
         inputs = inputs_of_run(session, before, result, observed)
     else:
         result = result_of_run(results, root, request.key, ended, earlier)
@@ -145,7 +149,7 @@ def _in_folder(
     )
 
 
-def _from_journal(journal: Path, nonce: str, ended: ChildExit, root: Path) -> SuiteResult:
+def result_of_journal(journal: Path, nonce: str, ended: ChildExit, root: Path) -> SuiteResult:
     """Return what the journal says, decoded as hostile; without one, or with one that can't be read: not green."""
     repository = str(root.resolve())
     try:

@@ -18,7 +18,7 @@ from gitledger.records.ids import RecordId
 from gitledger.records.receipt import ShardReceipt
 from gitledger.store.extras import ExtraFiles
 from gitledger.store.facts import CommitFacts
-from gitledger.store.worktree import work_tree_state
+from gitledger.store.worktree import WorkTreeState, work_tree_state
 from gitledger.suites.result import SuiteResult
 from gitledger.trust.sign import sign_payload
 from gitledger.trust.signer import Signer
@@ -30,7 +30,7 @@ from gitledger.workflows.session import Session
 from gitledger.workflows.spool import write_entry
 from gitledger.workflows.target import head_of
 
-__all__ = ["Recorded", "look", "record"]
+__all__ = ["Recorded", "keep", "look", "record"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,16 +67,33 @@ def record(
     Raises `ManifestError`, `UsageError`, `ConfigError` and `MachineError` before anything has run; afterwards only
     the store can fail, and the result says so.
     """
-    store = _to_ledger(session, request) if spool is None else partial(write_entry, spool)
+    if spool is None:
+        notes_identity(session, request.notes)  # without one the receipt could not be stored
     before = look(session, request.definition) if before is None else before
     run = execute(session, request, before)
     after = work_tree_state(session.repo.git, scope_paths=request.definition.paths)
     if ended is not None:
         ended()
+    return keep(session, request, signer, before, run, after, turn=turn or nullcontext(), spool=spool)
+
+
+def keep(
+    session: Session,
+    request: RecordRequest,
+    signer: Signer | None,
+    before: Before,
+    run: Executed,
+    after: WorkTreeState,
+    *,
+    turn: AbstractContextManager[object],
+    spool: Path | None = None,
+) -> Recorded:
+    """Return what was recorded of a run: composed, signed and stored, or put into a spool."""
+    store = _to_ledger(session, request) if spool is None else partial(write_entry, spool)
     receipt, bodies = compose(session, request, signer, before, run, after)
     payload = receipt.encode()
     error = None
-    with turn or nullcontext():
+    with turn:
         envelope = Envelope(payload=payload, signature=None) if signer is None else sign_payload(payload, signer)
         try:
             store(receipt, envelope, bodies)
@@ -96,7 +113,7 @@ def record(
 def _to_ledger(
     session: Session, request: RecordRequest
 ) -> Callable[[ShardReceipt, Envelope, Sequence[bytes]], None]:
-    """Return what stores a receipt in the ledger; raises `UsageError` `no-identity` before anything has run."""
+    """Return what stores a receipt in the ledger; raises `UsageError` `no-identity`."""
     identity = notes_identity(session, request.notes)
     message = notes_message(request.notes, 1)
 

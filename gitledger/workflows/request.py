@@ -12,6 +12,7 @@ from gitledger.manifest.definition import Definition
 from gitledger.manifest.resolve import Manifest
 from gitledger.records.ids import CommitId, ShardKey
 from gitledger.store.worktree import WorkTreeState
+from gitledger.workflows.flight import Flight
 
 __all__ = ["Before", "RecordRequest"]
 
@@ -21,9 +22,11 @@ class RecordRequest:
     """What is to be recorded.
 
     `command` is what runs, None where nothing does: then `report`, which lies there already, is recorded.
-    `declared`: the shard is one of the configuration's. `user` is the person's own word for themselves. `stall_s`:
-    how long it may show no sign of progress. `log`: where its output is kept, None for nowhere. `interrupts` are
-    those of a driver of several runs; `held` its descriptors that stay open until nothing of the run is left.
+    `declared`: the shard is one of the configuration's. `user` is the person's own word for themselves.
+
+    What a driver of several runs adds: `stall_s`, how long a run may show no sign of progress; `log`, where its
+    output is kept; `interrupts`, the driver's; `held`, its descriptors that stay open until nothing of the run is
+    left; `flight`, where it is noted down meanwhile.
     """
 
     repository: str
@@ -44,6 +47,7 @@ class RecordRequest:
     log: Path | None = None
     interrupts: Interrupts | None = None
     held: tuple[int, ...] = ()
+    flight: Flight | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

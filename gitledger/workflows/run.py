@@ -17,7 +17,7 @@ from gitledger.machine.devices import find_devices
 from gitledger.machine.interrupts import Interrupts
 from gitledger.machine.memory import memory_now
 from gitledger.machine.sole import sole_driver
-from gitledger.records.ids import ShardKey
+from gitledger.records.ids import CommitId, ShardKey
 from gitledger.store.worktree import work_tree_state
 from gitledger.trust.signer import Signer
 from gitledger.verdict.select import Choice
@@ -27,10 +27,12 @@ from gitledger.workflows.drive import Drive, Job, Watch
 from gitledger.workflows.judge import Plan, plan
 from gitledger.workflows.merge import merge
 from gitledger.workflows.notes_author import notes_identity
+from gitledger.workflows.recover import recover
 from gitledger.workflows.run_result import RunResult
 from gitledger.workflows.run_shard import ShardRuns
 from gitledger.workflows.session import Session
 from gitledger.workflows.target import head_of
+from gitledger.workflows.trusted import read_config
 
 __all__ = [
     "RunRequest",
@@ -79,6 +81,7 @@ def run(
     """
     target = head_of(session)
     with sole_driver(session.repo.git_dir / "gitledger" / "run.lock") as held:
+        _recover(session, request, signer, target, watch)
         found = plan(session, target, policy_from=request.policy_from, carry=request.carry)
         asked, todo = chosen(found, request.shards, everything=request.everything)
         result = RunResult(commit=target, asked=asked, union=found.union)
@@ -118,6 +121,27 @@ def run(
         if result.stopped is not None or (not todo and agreeing_snapshot(found.union, found.case.situation)):
             return result
         return merge_what_stands(session, request, signer, result)
+
+
+def _recover(session: Session, request: RunRequest, signer: Signer | None, target: CommitId, watch: Watch) -> None:
+    """Record what runs had come to whose driver was killed, and tell of it."""
+    folder = session.repo.git_dir / "gitledger"
+    if not any((folder / "flight").glob("*")):
+        return
+    config = read_config(session.repo, target)
+    for done in recover(
+        session,
+        config,
+        target,
+        signer,
+        notes=folder / "flight",
+        logs=folder / "logs",
+        user=request.user,
+        mode=request.mode,
+    ):
+        counts = done.receipt.counts
+        what = f"{counts.passed} passed and {counts.failed + counts.error} failed of {counts.collected}"
+        watch.news(f"recorded what {done.receipt.key} had come to when its driver was killed: {what}")
 
 
 def chosen(

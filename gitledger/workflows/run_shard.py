@@ -15,6 +15,7 @@ from gitledger.records.receipt import ShardReceipt
 from gitledger.trust.signer import Signer
 from gitledger.workflows.asked import Asked, request_of
 from gitledger.workflows.drive import Attempt, Ended, NotAlone, Stop
+from gitledger.workflows.flight import take_off
 from gitledger.workflows.record import look, record
 from gitledger.workflows.request import Before, RecordRequest
 from gitledger.workflows.session import Session, open_session
@@ -59,7 +60,9 @@ class ShardRuns:
             session = self._session(attempt)
             before = look(session, request.definition)
             self._require_clean(before, alone=attempt.alone)
-            done = record(session, request, self.signer, before=before, turn=self._turn, ended=ended)
+            with take_off(self.folder / "flight", key) as flight:
+                request = replace(request, flight=flight)
+                done = record(session, request, self.signer, before=before, turn=self._turn, ended=ended)
         except InternalError:
             raise
         except LedgerError as error:
@@ -83,11 +86,16 @@ class ShardRuns:
             held=self.held,
         )
 
+    @property
+    def folder(self) -> Path:
+        """The folder in which a driver keeps logs, and notes of what is under way."""
+        return self.session.repo.git_dir / "gitledger"
+
     def log_of(self, key: ShardKey) -> Path:
         """Return the file that a shard's output goes to while it runs; the next run writes it anew."""
-        folder = self.session.repo.git_dir / "gitledger" / "logs"
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder / f"{key}.log"
+        logs = self.folder / "logs"
+        logs.mkdir(parents=True, exist_ok=True)
+        return logs / f"{key}.log"
 
     def _session(self, attempt: Attempt) -> Session:
         """Return this thread's session, with the variables that an attempt was granted."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -149,3 +150,62 @@ def test_r22_a_killed_driver_takes_its_shards_along_and_blocks_no_next_run(start
     assert resumed["exit_status"] == 0
     assert project.ran() == ["first", "last", "long", "long"]
     assert project.verify()[0] == "passed"
+
+
+DOOMED = """\
+import os, pathlib, time
+
+def test_fine():
+    pass
+
+def test_fails():
+    assert 1 == 2
+
+def test_under_way():
+    out = pathlib.Path(os.environ["OUT"])
+    if not (out / "go").exists():
+        (out / "on").touch()
+        time.sleep(300)
+"""
+
+
+def test_r03_r18_what_a_shard_had_come_to_is_recorded_though_its_driver_was_killed(driven):
+    """A failure that was seen is not lost with the recorder that saw it."""
+    project = driven(*suites({"doomed": DOOMED}))
+    driver = subprocess.Popen(
+        ["git-ledger", "run"], cwd=project.path, env=dict(project.repo.env), stderr=subprocess.DEVNULL
+    )
+    until = time.monotonic() + 60
+    while not (project.out / "on").exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    driver.kill()
+    driver.wait(60)
+    (project.out / "go").touch()
+
+    said = project.ledger("run", expect=1)
+
+    assert "recorded what doomed had come to when its driver was killed: 1 passed and 1 failed of 3" in said.err
+    [row] = project.ledger("plan", "--json").document["shards"]
+    assert len(row["attempts"]) == 2, "the shard in flight counts as an attempt"
+    first = project.receipt(row["attempts"][1])
+    assert {"interrupted", "test-failed", "missing-results"} <= set(first["reasons"])
+    assert first["session"]["started_at"] < first["session"]["ended_at"]
+    assert list((project.path / ".git/gitledger/flight").iterdir()) == []
+
+
+def test_a_note_that_names_a_folder_of_others_removes_nothing(driven, tmp_path):
+    project = driven(FOUR.replace("if test -e $OUT/go", "if true"))
+    precious = tmp_path / "gitledger-precious"
+    precious.mkdir()
+    (precious / "file").write_text("x")
+    notes = project.path / ".git/gitledger/flight"
+    notes.mkdir(parents=True)
+    told = {"argv": [], "commit": project.repo.git("rev-parse", "HEAD"), "folder": str(precious), "key": "last"}
+    told |= {"nonce": "0", "started_at": "2026-01-01T00:00:00Z"}
+    (notes / "last.json").write_text(json.dumps(told))
+    (notes / "odd.json").write_text("{")
+
+    assert project.run().exit_status == 0
+
+    assert (precious / "file").exists()
+    assert list(notes.iterdir()) == []
