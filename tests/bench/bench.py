@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 import figures_judging
 import figures_recording
+import figures_scale
 import figures_store
 from bench_tools import ROOT, Tools, make_tools
 from figure import Figure
@@ -24,6 +25,8 @@ MEASURES: dict[str, Callable[[Tools, int], Iterator[Figure]]] = {
     "g": figures_store.start_up,
     "h": figures_recording.installed,
     "i": figures_judging.signature,
+    "k": figures_scale.storing,
+    "l": figures_scale.judging,
 }
 
 
