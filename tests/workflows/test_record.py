@@ -207,6 +207,16 @@ def test_dirt_is_recorded_whether_it_was_there_or_came(make_one):
     assert project.receipt(project.record("it")["record"])["repo"]["dirty"] is True
 
 
+def test_an_edit_that_the_run_takes_back_is_dirt_all_the_same(make_one):
+    project = make_one("def test_it():\n    open('notes.txt', 'w').close()\n")
+    project.repo.commit({"notes.txt": ""})
+    project.repo.write("notes.txt", "edited")
+    document = project.record("it")
+    assert project.repo.git("status", "--porcelain", "--untracked-files=no") == ""
+    claim = project.receipt(document["record"])["repo"]
+    assert (claim["dirty"], claim["dirty_paths"]) == (True, ["notes.txt"])
+
+
 def test_files_that_the_run_creates_are_listed_and_are_no_dirt(make_one):
     project = make_one("def test_it():\n    open('made.txt', 'w').close()\n")
     repo = project.receipt(project.record("it")["record"])["repo"]
