@@ -10,12 +10,11 @@ import json
 import re
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.timeout(1800)]
 
 PACKAGES = {
     "packaging": {
@@ -38,35 +37,6 @@ PACKAGES = {
         "stale": {"more", "recipes"},
     },
 }
-
-
-@pytest.fixture
-def unpack(tmp_path: Path):
-    """Return a function that downloads a source distribution and returns its files by path."""
-
-    def fetch(requirement: str) -> dict[str, bytes]:
-        folder = tmp_path / "sdist"
-        command = [
-            sys.executable,
-            "-m",
-            "pip",
-            "download",
-            "-q",
-            "--no-deps",
-            "--no-binary",
-            ":all:",
-        ]
-        subprocess.run([*command, "-d", str(folder), requirement], check=True, capture_output=True)
-        (archive,) = folder.glob("*.tar.gz")
-        files = {}
-        with tarfile.open(archive) as tar:
-            for member in tar.getmembers():
-                content = tar.extractfile(member)
-                if content is not None:
-                    files[member.name.partition("/")[2]] = content.read()
-        return files
-
-    return fetch
 
 
 def plain_counts(project, paths: list[str]) -> dict[str, int]:
