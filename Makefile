@@ -42,7 +42,7 @@ test-lanes: $(STAMP_LANES) ## the doctor for real: a CPU build of torch, two mod
 	GITLEDGER_TEST_TORCH=$(abspath $(BIN_LANES))/python $(BIN_LANES)/python -m pytest -q -m lanes tests/lanes/test_real_doctor.py
 
 test-real: $(STAMP) ## packages from the index, with their own tests, through the whole path
-	$(BIN)/python -m pytest -q -m real tests/real
+	$(BIN)/python -m pytest -q -m real -o faulthandler_timeout=0 tests/real
 
 test-slurm: $(STAMP) ## against a real one-node Slurm, installed and started for it (root, Debian)
 	tests/slurm/cluster run timeout 220 $(BIN)/python -m pytest -q -m slurm tests/slurm
