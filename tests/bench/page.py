@@ -44,7 +44,7 @@ have in all.
 lists of untracked files, 140 ms each time, which is what nothing less than git's own look can prove. The observed child
 takes about 100 ms longer than a plain one for its keeper, its journal and the note of what it read.
 
-A plain pytest run where git-ledger is installed makes 0.1% more calls than one where it is not (10,000 tests, by
+A plain pytest run where git-ledger is installed makes 0.05% more calls than one where it is not (10,000 tests, by
 cProfile); whatever else is measured there is the machine.
 """
 _TABLE = "| | what | ours | beside it | ratio | CPU | goal | |\n|---|---|--:|--:|--:|--:|--:|---|\n"
