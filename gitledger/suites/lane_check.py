@@ -14,20 +14,22 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from gitledger.errors import EXIT_INCONCLUSIVE, EXIT_SKIPPED, DecodeError
-from gitledger.records.capability import CapabilityReport, decode_reports
-from gitledger.records.capability_status import Status
+
+# Every pytest run of an environment imports this module: what only a check needs is imported by it.
+if TYPE_CHECKING:
+    from gitledger.records.capability import CapabilityReport
 
 __all__ = ["LaneItem"]
 
 MARK = "integration"
 VARIABLES = ("GITLEDGER_DOCTOR_MODEL", "MESHNET_DOCTOR_MODEL")
 _CHECK = pytest.StashKey["LaneItem"]()
-_OTHERS = pytest.StashKey[set[str]]()
+_WORST_FIRST = ("failed", "inconclusive", "skipped", "passed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -72,9 +74,9 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Iterator[N
     if item is None:
         return
     failed = LaneItem.failed - {item.nodeid}
-    if item.came_to is Status.INCONCLUSIVE and not failed and session.exitstatus == pytest.ExitCode.TESTS_FAILED:
+    if item.came_to == "inconclusive" and not failed and session.exitstatus == pytest.ExitCode.TESTS_FAILED:
         session.exitstatus = EXIT_INCONCLUSIVE
-    elif item.came_to is not Status.PASSED and session.exitstatus == pytest.ExitCode.OK:
+    elif item.came_to != "passed" and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = EXIT_SKIPPED
 
 
@@ -83,14 +85,14 @@ class LaneCheckError(Exception):
 
 
 class LaneItem(pytest.Item):
-    """One lane, checked. `came_to` is what its reports came to: SKIPPED until there is another answer."""
+    """One lane, checked. `came_to` is what its reports came to: skipped until there is another answer."""
 
     failed: set[str] = set()  # noqa: RUF012 - of this process, which has one session
 
     def __init__(self, *, lane: str, **more: Any) -> None:
         super().__init__(**more)
         self.lane = lane
-        self.came_to = Status.SKIPPED
+        self.came_to = "skipped"
 
     def runtest(self) -> None:
         """Run doctor, and hold its reports to what a lane check asserts."""
@@ -98,14 +100,10 @@ class LaneItem(pytest.Item):
         if not model:
             pytest.skip(f"{VARIABLES[0]} names no model; there is no default")
         reports, said = self._doctor(model)
-        statuses = {report.status for report in reports}
-        for status in (Status.FAILED, Status.INCONCLUSIVE, Status.SKIPPED, Status.PASSED):
-            if status in statuses:
-                self.came_to = status
-                break
-        if self.came_to is Status.SKIPPED:
+        self.came_to = min((report.status.value for report in reports), key=_WORST_FIRST.index)
+        if self.came_to == "skipped":
             pytest.skip(said)
-        if self.came_to is not Status.PASSED:
+        if self.came_to != "passed":
             raise LaneCheckError(said)
         for report in reports:
             _assert_proof(report, lane=self.lane, model=model)
@@ -115,6 +113,8 @@ class LaneItem(pytest.Item):
 
     def _doctor(self, model: str) -> tuple[tuple[CapabilityReport, ...], str]:
         """Return the reports of doctor, and what it said; raises `LaneCheckError` where it made none."""
+        from gitledger.records.capability import decode_reports
+
         kept = self.config.getoption("--ledger-lane-report")
         with tempfile.TemporaryDirectory(prefix="gitledger-lane-") as folder:
             file = Path(kept).resolve() if kept else Path(folder) / "capability.json"

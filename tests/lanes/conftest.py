@@ -270,11 +270,21 @@ class LaneWorld:
         return Subject(commit=CommitId(object_of(on)), tree=TreeId(object_of("tree" if on == "head" else on)))
 
     def put(
-        self, report: CapabilityReport, *, key: str | None = "lab-runner", on: str = "head", at: str = ""
+        self,
+        report: CapabilityReport,
+        *,
+        key: str | None = "lab-runner",
+        on: str = "head",
+        at: str = "",
+        tree: str = "",
     ) -> RecordId:
-        """Sign a report and let it stand on its commit, or, where `at` says so, on another; return its id."""
+        """Sign a report and let it stand on its commit, or, where `at` says so, on another; return its id.
+
+        `tree`: it claims another tree than the commit's.
+        """
         subject = self.subject(on)
-        report = replace(report, repo=replace(report.repo, commit=subject.commit, tree=subject.tree))
+        where = replace(report.repo, commit=subject.commit, tree=TreeId(tree) if tree else subject.tree)
+        report = replace(report, repo=where)
         signer = claim_of(key_of(key), user=key) if key else None
         payload = CapabilityRecord(repository=REPOSITORY, report=report, signer=signer).encode()
         return self._add(payload, key, at or on)

@@ -171,12 +171,17 @@ def test_another_commits_report_pasted_here_is_misplaced(world, passed):
     assert world.ignored()[record].startswith("misplaced: it is about commit")
 
 
-def test_another_trees_report_is_misplaced(world, passed, redigested):
+def test_another_trees_report_is_misplaced(world, passed):
+    record = world.put(passed, tree=hashlib.sha1(b"other").hexdigest())
+    assert world.cell()[0] == "missing"
+    assert world.ignored() == {record: "misplaced"}
+
+
+def test_a_report_of_another_tree_than_its_statement_is_unreadable(world, passed, redigested):
     document = json.loads(passed.to_json())
     document["repo"]["tree"] = hashlib.sha1(b"other").hexdigest()
-    record = world.put_predicate({"report": json.loads(redigested(document))})
-    assert world.cell()[0] == "missing"
-    assert record not in {held.id for held in world.evidence("head").reports}
+    world.put_predicate({"report": json.loads(redigested(document))})
+    assert [finding.code for finding in world.judge().verdict.findings] == ["lane-missing", "undecodable"]
 
 
 def test_an_edited_record_is_a_bad_signature(world, passed):

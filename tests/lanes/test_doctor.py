@@ -112,6 +112,25 @@ def test_l05_a_doctor_that_is_killed_leaves_no_older_pass_behind(lab, torch_that
     assert (report.status, report.reason.code) == ("inconclusive", "interrupted")
 
 
+def test_l05_ctrl_c_ends_the_recipe_and_says_so(lab, torch_that, tmp_path):
+    file, started = tmp_path / "capability.json", tmp_path / "started"
+    env = dict(lab.repo.env) | torch_that(f"open({str(started)!r}, 'w')\ntime.sleep(600)")
+    command = ["git-ledger", "doctor", "--lane", "cpu", "--report", str(file)]
+    doctor = subprocess.Popen(command, cwd=lab.path, env=env, stderr=subprocess.PIPE, text=True)
+    try:
+        deadline = time.monotonic() + 60
+        while not started.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        doctor.send_signal(signal.SIGINT)
+        said = doctor.communicate(timeout=30)[1]
+    finally:
+        doctor.kill()
+    assert doctor.returncode == 99
+    assert "interrupted: interrupted after" in said
+    (report,) = decode_reports(file.read_bytes())
+    assert (report.reason.code, report.reason.stage) == ("interrupted", "import")
+
+
 def test_a_model_that_is_not_there_is_named_and_nothing_is_downloaded(lab):
     report = one(lab, "--model", "absent", expect=99)
     assert report.reason.code == "artifact-unavailable"
@@ -322,6 +341,18 @@ def test_record_asks_for_a_shard_or_a_file_and_not_for_both(lab, tmp_path):
     assert "--shard NAME, or --capability FILE" in lab.ledger("record", expect=2).err
     done = lab.ledger("record", "--capability", "x", "--shard", "s", expect=2)
     assert "--capability stands alone" in done.err
+
+
+def test_reports_are_taken_from_a_fork(lab, make_cpu, tmp_path):
+    file = tmp_path / "capability.json"
+    file.write_text(tiny_pass(lab, make_cpu).to_json())
+    clone = tmp_path / "clone"
+    lab.repo.git("clone", "-q", str(lab.path), str(clone))
+    lab.ledger("record", "--capability", str(file))
+    lab.ledger("-C", str(clone), "lanes", expect=1)
+    taken = lab.ledger("-C", str(clone), "sync", "--from", str(lab.path), "--json").document
+    assert (len(taken["taken"]), taken["refused"]) == (1, [])
+    assert lab.ledger("-C", str(clone), "lanes").out.endswith("lanes: passed\n")
 
 
 # The lane check as a pytest plugin.

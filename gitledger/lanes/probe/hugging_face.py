@@ -27,10 +27,11 @@ def load_hugging_face(root: Path, config: dict[str, Any], layers: tuple[int, int
         text = f"a model of type {config['model_type']} needs transformers: pip install 'git-ledger[lanes-hf]'"
         raise ProbeError("dependency-missing", text) from error
 
+    dtype = "dtype" if int(transformers.__version__.partition(".")[0]) >= 5 else "torch_dtype"
+
     def whole() -> Any:
-        model = transformers.AutoModel.from_pretrained(
-            str(root), local_files_only=True, use_safetensors=True, trust_remote_code=False, torch_dtype="auto"
-        )
+        offline: dict[str, Any] = {"local_files_only": True, "use_safetensors": True, "trust_remote_code": False}
+        model = transformers.AutoModel.from_pretrained(str(root), **offline, **{dtype: "auto"})
         return model.eval()
 
     model = whole()
