@@ -31,11 +31,11 @@ __all__ = ["merge"]
 RECORDS = "refs/notes/gitledger/records"
 SHARDS = 100
 TESTS = 1000
-SOURCES = 200
+SOURCES = 500
 
 
 def merge(tools: Tools, rounds: int) -> Iterator[Figure]:
-    """(j) Unite 100 shards of 1,000 results and 100 fragments over 200 sources of 200 lines."""
+    """(j) Unite 100 shards of 1,000 results and 100 fragments over 500 sources of 200 lines."""
     world = wide(
         tools, shards=SHARDS, sources={f"src/m{number:03}.py": source(number) for number in range(SOURCES)}
     )
