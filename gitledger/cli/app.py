@@ -30,6 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "plan": ("plan", "Say what is fresh, what carries, what must run"),
     "merge": ("merge", "Sign a snapshot of the receipts that cover a commit"),
     "verify": ("verify", "Judge a commit's evidence by policy"),
+    "gate": ("gate", "The one command for CI: sync, merge, verify, and say so"),
     "status": ("status", "One screen: recorded, unpublished, stale, what next"),
     "log": ("log", "Evidence along the history"),
     "show": ("show", "Evidence of one commit, or one record"),

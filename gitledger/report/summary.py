@@ -1,0 +1,96 @@
+"""A verdict as Markdown for the summary of a CI job, within the size that the forge keeps.
+
+GitHub drops the whole summary of a step that exceeds 1 MiB ("Workflow commands"); so it is cut
+here, and says how much was left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from gitledger.verdict.finding import Finding
+
+__all__ = ["MAX_SUMMARY_BYTES", "summary_text"]
+
+MAX_SUMMARY_BYTES = 900 << 10
+"""What is written at most, in bytes; the rest of the 1 MiB is left to others that write into the same step."""
+_MAX_CELL = 200
+_SPECIAL = frozenset("\\`*_[]<>|~&#!@")
+
+
+def cell(text: str, limit: int = _MAX_CELL) -> str:
+    """Return a string from outside as Markdown that shows it and does nothing else."""
+    short = text if len(text) <= limit else text[: limit - 1] + "…"
+    plain = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in short)
+    return "".join(f"&#{ord(char)};" if char in _SPECIAL else char for char in plain)
+
+
+def summary_text(
+    document: dict[str, Any],
+    findings: Sequence[Finding],
+    *,
+    coverage: Sequence[str] = (),
+    limit: int = MAX_SUMMARY_BYTES,
+) -> str:
+    """Return the summary of a `gate --json` document, at most `limit` bytes of it."""
+    passed = document["verdict"] == "passed"
+    blocking = [finding for finding in findings if finding.blocks]
+    notes = [finding for finding in findings if not finding.blocks]
+    policy = document["policy"]
+    about = f"Commit `{document['commit'][:12]}`, {cell(document['judged'])}"
+    head = [
+        f"## {'✅' if passed else '❌'} git ledger: {'passed' if passed else 'failed'}",
+        "",
+        f"{about}; policy of {cell(policy['from'])} (`{policy['commit'][:12]}`).",
+        "",
+    ]
+    blocks = [f"### {len(blocking)} {'reason' if len(blocking) == 1 else 'reasons'} against it", ""]
+    parts = [
+        ("findings", [*blocks, *map(_finding, blocking), ""] if blocking else []),
+        ("coverage lines", [*(cell(line.strip()) for line in coverage), ""] if coverage else []),
+        ("shards", ["| shard | verdict | reason | outcome |", "|---|---|---|---|", *_rows(document["shards"])]),
+        ("notes", ["", f"<details><summary>{len(notes)} notes</summary>", "", *map(_finding, notes)]),
+    ]
+    lines, left = list(head), limit - _size(head) - 200
+    for name, part in parts if notes else parts[:-1]:
+        taken = _within(part, left)
+        lines += part[:taken]
+        left -= _size(part[:taken])
+        if taken < len(part):
+            lines += ["", f"… {len(part) - taken} more lines of {name}: `git ledger verify` shows all"]
+    if notes:
+        lines += ["", "</details>"]
+    return "\n".join([*lines, "", ""])
+
+
+def _rows(shards: Iterable[dict[str, Any]]) -> list[str]:
+    rows = []
+    for row in shards:
+        name = row["name"] if row["variant"] is None else f"{row['name']}@{row['variant']}"
+        mark = {"fresh": "●", "carryable": "○"}.get(row["verdict"], "✗")
+        rows.append(
+            f"| {cell(name)} | {mark} {row['verdict']} | {cell(row['reason'])} | {row['outcome'] or '–'} |"
+        )
+    return rows
+
+
+def _finding(finding: Finding) -> str:
+    text = f"- **{finding.code}** {cell(finding.subject)}: {cell(finding.found)}"
+    if finding.blocks:
+        text += f"; expected {cell(finding.expected)}"
+        text += f"; try: {cell(finding.remedy)}" if finding.remedy else ""
+    return text
+
+
+def _within(lines: Sequence[str], left: int) -> int:
+    """Return how many of the lines fit."""
+    for count, line in enumerate(lines):
+        left -= _size([line])
+        if left < 0:
+            return count
+    return len(lines)
+
+
+def _size(lines: Iterable[str]) -> int:
+    return sum(len(line.encode("utf-8", "backslashreplace")) + 1 for line in lines)

@@ -1,0 +1,63 @@
+"""What became of the jobs that a gate waits for, as GitHub's `toJSON(needs)` tells it.
+
+A required check that was skipped counts as a success there, an empty list of results is green, and a misspelt
+expression is an empty string. So nothing is accepted but a word for each job, and that word is `success`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gitledger.verdict.finding import Finding, blocking
+
+__all__ = ["judge_needs"]
+
+_RULE = "10"
+_REMEDY = 'git ledger gate --needs "$NEEDS", with NEEDS: ${{ toJSON(needs) }} among the step\'s env'
+
+
+def judge_needs(text: str, *, nothing_stale: bool) -> Iterator[Finding]:
+    """Yield a blocking finding for each job that did not succeed, or one where `text` tells of none.
+
+    A job may have been skipped only where a job that succeeded gave out `any=false` (as `git ledger plan --format
+    github` does when nothing has to run), and the evidence says so too (`nothing_stale`).
+    """
+    jobs = _read(text)
+    if not jobs:
+        yield blocking(
+            "jobs-unknown", _RULE, "needs", expected="the results of the jobs", found="none", remedy=_REMEDY
+        )
+        return
+    planned_none = any(_result(job) == "success" and _outputs(job).get("any") == "false" for job in jobs.values())
+    for name, job in jobs.items():
+        result = _result(job)
+        if result == "success" or (result == "skipped" and planned_none and nothing_stale):
+            continue
+        yield blocking(
+            "job-not-successful",
+            _RULE,
+            f"job {name}",
+            expected="success",
+            found=result or "no result",
+            remedy=f"look at the job {name}, and run it again",
+        )
+
+
+def _read(text: str) -> Mapping[str, Any]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _result(job: object) -> str:
+    found = job.get("result") if isinstance(job, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+def _outputs(job: object) -> Mapping[str, Any]:
+    found = job.get("outputs") if isinstance(job, dict) else None
+    return found if isinstance(found, dict) else {}

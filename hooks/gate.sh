@@ -1,0 +1,44 @@
+#!/bin/sh
+# A gate for any CI: run what is stale, publish, judge. Each part may run on a machine of its own.
+#
+#   gate.sh plan     names what is stale, one shard a line
+#   gate.sh run [SHARD…]   runs those (all that is stale without), records, publishes
+#   gate.sh judge    judges the commit that is checked out by the policy of the target branch
+#
+# GITLEDGER_REMOTE (origin), GITLEDGER_TARGET (the branch that the change is to land on; the remote's default branch
+# without), GITLEDGER_SIGNING_KEY (the runner's key). The clone needs its whole history.
+set -eu
+remote=${GITLEDGER_REMOTE:-origin}
+
+policy() {
+    target=${GITLEDGER_TARGET:-$(git ls-remote --symref "$remote" HEAD | sed -n 's,^ref: refs/heads/\(.*\)	HEAD$,\1,p')}
+    git fetch --quiet --no-tags "$remote" "+refs/heads/$target:refs/remotes/$remote/$target"
+    printf 'refs/remotes/%s/%s\n' "$remote" "$target"
+}
+
+case "${1:-}" in
+plan)
+    git ledger sync --fetch-only "$remote" >&2
+    git ledger plan --policy-from "$(policy)" --json |
+        python3 -c 'import json, sys
+for row in json.load(sys.stdin)["shards"]:
+    if row["verdict"] == "stale":
+        print(row["name"] + ("@" + row["variant"] if row["variant"] else ""))'
+    ;;
+run)
+    shift
+    from=$(policy)
+    git ledger sync --fetch-only "$remote"
+    status=0
+    git ledger run "$@" --mode ci --policy-from "$from" || status=$?
+    git ledger sync "$remote" # what failed is published as well
+    exit "$status"
+    ;;
+judge)
+    git ledger gate --remote "$remote" --policy-from "$(policy)"
+    ;;
+*)
+    echo "usage: gate.sh plan | run [SHARD...] | judge" >&2
+    exit 2
+    ;;
+esac
