@@ -8,7 +8,10 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
 import figures_judging
+import figures_merging
+import figures_real
 import figures_recording
+import figures_running
 import figures_scale
 import figures_store
 from bench_tools import ROOT, Tools, make_tools
@@ -25,8 +28,11 @@ MEASURES: dict[str, Callable[[Tools, int], Iterator[Figure]]] = {
     "g": figures_store.start_up,
     "h": figures_recording.installed,
     "i": figures_judging.signature,
+    "j": figures_merging.merge,
+    "m": figures_real.observed,
     "k": figures_scale.storing,
     "l": figures_scale.judging,
+    "n": figures_running.running,
 }
 
 
