@@ -67,6 +67,23 @@ def test_a_stalled_command_is_asked_for_its_stacks_first(bench):
     assert b"in stuck_here" in bench.output()
 
 
+def test_a_wrapper_that_knows_no_such_signal_is_not_killed_by_it(bench):
+    """`uv run pytest` hands nothing on: the stacks are those of whoever below it can tell."""
+    stuck = bench.script(
+        """
+        import faulthandler, signal, time
+        faulthandler.register(signal.SIGUSR1)
+        def stuck_here(): time.sleep(300)
+        stuck_here()
+        """
+    )
+    ended = bench.run("sh", "-c", '"$@"; exit 7', "sh", *stuck, stall_s=1.0, dump_signal=signal.SIGUSR1)
+
+    assert ended.stalled
+    assert ended.signal != signal.SIGUSR1
+    assert b"in stuck_here" in bench.output()
+
+
 @linux
 def test_r16_a_compiler_at_work_is_progress(bench):
     names = ["nvcc", "cicc", "ptxas", "cc1plus"]
