@@ -1,0 +1,401 @@
+"""`gate --check-workflow`: our own templates hold, and each change that would let them be green by accident is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gitledger.errors import UsageError
+from gitledger.workflows.check_workflow import check_workflow
+from gitledger.workflows.check_workflow_document import MAX_FILE_BYTES
+from gitledger.workflows.check_workflow_entries import holds
+
+ROOT = Path(__file__).parents[2]
+GITHUB = (ROOT / "hooks/github/git-ledger.yml").read_text("utf-8")
+GITLAB = (ROOT / "hooks/gitlab/git-ledger.yml").read_text("utf-8")
+ACTION = """\
+on: [pull_request, push]
+permissions: {}
+jobs:
+  plan:
+    permissions: {contents: read}
+    outputs: {matrix: "${{ steps.ledger.outputs.matrix }}", any: "${{ steps.ledger.outputs.any }}"}
+    steps:
+      - uses: actions/checkout@v5
+        with: {ref: "${{ github.event.pull_request.head.sha }}", fetch-depth: 0}
+      - id: ledger
+        uses: owner/git-ledger/hooks/github@v1
+        with: {mode: plan}
+  shard:
+    needs: plan
+    if: needs.plan.outputs.any == 'true'
+    permissions: {contents: write}
+    strategy: {fail-fast: false, matrix: "${{ fromJSON(needs.plan.outputs.matrix) }}"}
+    steps:
+      - uses: actions/checkout@v5
+        with: {ref: "${{ github.event.pull_request.head.sha }}", fetch-depth: 0}
+      - uses: owner/git-ledger/hooks/github@v1
+        with: {mode: shard, shards: "${{ matrix.shards }}", key: "${{ secrets.LEDGER_KEY }}"}
+  gate:
+    needs: [plan, shard]
+    if: always()
+    permissions: {contents: write}
+    steps:
+      - uses: actions/checkout@v5
+        with: {ref: "${{ github.event.pull_request.head.sha }}", fetch-depth: 0}
+      - uses: owner/git-ledger/hooks/github@v1
+        with: {mode: gate, needs: "${{ toJSON(needs) }}", key: "${{ secrets.LEDGER_KEY }}"}
+  deploy:
+    needs: gate
+    environment: production
+    permissions: {deployments: write}
+    steps: [{run: ./deploy}]
+"""
+STATIC = """\
+on: push
+permissions: {}
+jobs:
+  shard:
+    permissions: {contents: write}
+    strategy:
+      fail-fast: false
+      matrix:
+        include:
+          - {shard: api}
+          - {shard: web, half: tests}
+          - {shard: lint, half: checks}
+    steps:
+      - uses: actions/checkout@v5
+        with: {fetch-depth: 0}
+      - run: npm ci
+      - if: matrix.half == 'checks'
+        run: npm run build
+      - if: matrix.half != 'checks' && (matrix.shard == 'web' || matrix.half == 'tests')
+        run: npm run bundle
+      - run: git ledger record --shard ${{ matrix.shard }}
+      - if: always()
+        run: git ledger sync
+  gate:
+    needs: shard
+    if: ${{ always() }}
+    permissions: {contents: read}
+    steps:
+      - uses: actions/checkout@v5
+        with: {fetch-depth: 0}
+      - run: |
+          git ledger sync --fetch-only
+          git ledger verify --policy-from origin/main
+      - env: {RESULT: "${{ needs.shard.result }}"}
+        run: test "$RESULT" = success
+"""
+SHARDS = frozenset({"api", "web", "lint"})
+
+
+def codes(text: str, shards: frozenset[str] | None = None) -> list[str]:
+    return [finding.code for finding in check_workflow(text.encode(), name="w.yml", shards=shards).findings]
+
+
+def test_the_templates_hold():
+    assert codes(GITHUB) == codes(GITLAB) == codes(ACTION) == []
+    assert codes(STATIC, SHARDS) == []
+
+
+JUDGE = 'git ledger gate --needs "$NEEDS" "${options[@]}"'
+GATE_IF = "    needs: [plan, shard]\n    if: always()\n"
+KEY_STEP = "          GITLEDGER_SIGNING_KEY: ${{ secrets.LEDGER_KEY }}\n          SHARDS"
+HEAD = "          ref: ${{ github.event.pull_request.head.sha || github.sha }}\n"
+MATRIX = "${{ fromJSON(needs.plan.outputs.matrix) }}"
+DEPLOY = "\n  deploy:\n    permissions: {}\n    needs: %s\n    if: %s\n    steps: [{run: ./deploy}]\n"
+GITHUB_MUTATIONS = {
+    # name: (what stood there, what stands there now, the code that names it)
+    "always() is dropped": (GATE_IF, GATE_IF.replace("    if: always()\n", ""), "gate-may-skip"),
+    "always() gets a condition": (
+        GATE_IF,
+        GATE_IF.replace("always()", "always() && github.actor != 'bot'"),
+        "gate-may-skip",
+    ),
+    "always() becomes !cancelled()": (
+        GATE_IF,
+        GATE_IF.replace("always()", "${{ !cancelled() }}"),
+        "gate-may-skip",
+    ),
+    "the step that judges gets a condition": (
+        "- name: Judge\n        if: always()",
+        "- name: Judge\n        if: success()",
+        "gate-may-skip",
+    ),
+    "the gate forgets the shards": ("needs: [plan, shard]", "needs: [plan]", "gate-misses-job"),
+    "the gate forgets the plan": ("needs: [plan, shard]", "needs: shard", "gate-misses-job"),
+    "results are misspelt": ("toJSON(needs)", "toJSON(need)", "gate-ignores-results"),
+    "results are not handed over": ('--needs "$NEEDS" ', "", "gate-ignores-results"),
+    "anything but failure will do": (
+        JUDGE,
+        JUDGE + "\n          test \"$RESULT\" != 'failure'",
+        "gate-accepts-skipped",
+    ),
+    "skipped will do": (
+        JUDGE,
+        JUDGE + '\n          [ "$RESULT" = success ] || [ "$RESULT" = skipped ]',
+        "gate-accepts-skipped",
+    ),
+    "only a failure is looked for": (
+        "NEEDS: ${{ toJSON(needs) }}",
+        "NEEDS: ${{ toJSON(needs) }}\n          BAD: ${{ contains(needs.*.result, 'failure') }}",
+        "gate-accepts-skipped",
+    ),
+    "the gate may fail": (GATE_IF, GATE_IF + "    continue-on-error: true\n", "failure-tolerated"),
+    "a shard may fail": (
+        "      - name: Run and record\n",
+        "      - name: Run and record\n        continue-on-error: ${{ true }}\n",
+        "failure-tolerated",
+    ),
+    "the status of the gate is swallowed": (JUDGE, JUDGE + " || true", "failure-tolerated"),
+    "the status of the gate is not asked": (JUDGE, "set +e\n          " + JUDGE, "failure-tolerated"),
+    "the status of a shard is lost in a pipe": (
+        'git ledger run $SHARDS "${options[@]}"',
+        'git ledger run $SHARDS "${options[@]}" | tee log',
+        None,  # bash has pipefail here: this one is right
+    ),
+    "the count is a literal": (MATRIX, "{part: [1, 2, 3]}", "literal-count"),
+    "parts are named": ("git ledger run $SHARDS", "git ledger run unit-2-of-3", "literal-count"),
+    "the number of fragments is a literal": (
+        JUDGE,
+        "test $(ls | wc -l) -eq 3\n          " + JUDGE,
+        "literal-count",
+    ),
+    "pytest-split gets a literal": (
+        "git ledger run $SHARDS",
+        "pytest --splits 3; git ledger run $SHARDS",
+        "literal-count",
+    ),
+    "an empty matrix fails the run": ("    if: needs.plan.outputs.any == 'true'\n", "", "matrix-may-be-empty"),
+    "the first red shard cancels the others": ("      fail-fast: false\n", "", "shards-cancelled"),
+    "the history is cut": ("fetch-depth: 0", "fetch-depth: 1", "history-shallow"),
+    "the depth is the default": ("          fetch-depth: 0\n", "", "history-shallow"),
+    "the merge is checked out": (HEAD, "", "head-not-checked-out"),
+    "another commit is checked out": (HEAD, "          ref: ${{ github.ref }}\n", "head-not-checked-out"),
+    "forks run with secrets": ("on:\n  pull_request:", "on:\n  pull_request_target:", "untrusted-checkout"),
+    "the token may do anything": ("permissions: {}", "permissions: write-all", "permissions-too-wide"),
+    "every job may write": ("permissions: {}", "permissions: {contents: write}", "permissions-too-wide"),
+    "the plan may write": ("      contents: read\n", "      contents: write\n", "permissions-too-wide"),
+    "a shard may write packages": (
+        "      contents: write\n    strategy",
+        "      contents: write\n      packages: write\n    strategy",
+        "permissions-too-wide",
+    ),
+    "a job has the default's permissions": (
+        "permissions: {}\n",
+        "",
+        None,  # every job says its own
+    ),
+    "the change judges itself": (
+        "git ledger gate --needs",
+        "git ledger gate --policy-from HEAD --needs",
+        "policy-self",
+    ),
+    "the gate verifies by its own policy": (JUDGE, JUDGE + "\n          git ledger verify", "policy-self"),
+    "shards may be removed": (
+        "git ledger gate --needs",
+        "git ledger gate --accept-shards --needs",
+        "gate-loosened",
+    ),
+    "a threshold is zeroed": (
+        "git ledger run $SHARDS",
+        "pytest --cov-fail-under=0; git ledger run $SHARDS",
+        "threshold-in-workflow",
+    ),
+    "what failed is not published": (
+        "if: always() && github.event.pull_request.head.repo.fork != true",
+        "if: github.event.pull_request.head.repo.fork != true",
+        "failure-not-published",
+    ),
+    "nothing is published": ("          git ledger sync origin\n", "          true\n", "failure-not-published"),
+    "every step sees the key": (
+        "env:\n  GITLEDGER_SETUP",
+        "env:\n  GITLEDGER_SIGNING_KEY: ${{ secrets.LEDGER_KEY }}\n  GITLEDGER_SETUP",
+        "key-in-reach",
+    ),
+    "what installs the project sees the key": (
+        "- name: Install git-ledger and the project\n",
+        "- name: Install git-ledger and the project\n        env: {GITLEDGER_SIGNING_KEY: x}\n",
+        "key-in-reach",
+    ),
+    "some changes are not judged": (
+        "  pull_request:\n",
+        "  pull_request:\n    paths: [src]\n",
+        "trigger-filtered",
+    ),
+    "nobody judges": (JUDGE, "echo passed", "gate-missing"),
+    "a deployment waits for shards alone": (GITHUB[-1:], DEPLOY % ("shard", "success()"), "deploy-not-gated"),
+    "a deployment goes on in any case": (GITHUB[-1:], DEPLOY % ("gate", "always()"), "deploy-not-gated"),
+    "a deployment asks for anything but failure": (
+        GITHUB[-1:],
+        DEPLOY % ("gate", "always() && needs.gate.result != 'failure'"),
+        "deploy-not-gated",
+    ),
+    "a deployment asks for success": (
+        GITHUB[-1:],
+        DEPLOY % ("gate", "always() && needs.gate.result == 'success'"),
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GITHUB_MUTATIONS)
+def test_a_mutation_of_the_workflow_turns_the_check_red(name):
+    before, after, code = GITHUB_MUTATIONS[name]
+    if before == "\n":
+        mutant = GITHUB + after
+    else:
+        assert before in GITHUB, name
+        mutant = GITHUB.replace(before, after)
+    assert (code in codes(mutant)) if code else (codes(mutant) == [])
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "code"),
+    [
+        ("needs: gate\n", "needs: shard\n", "deploy-not-gated"),
+        ('needs: "${{ toJSON(needs) }}", ', "", "gate-ignores-results"),
+        ("{mode: gate,", "{mode: shard,", "gate-missing"),
+        ("needs: [plan, shard]\n    if: always()", "needs: [plan, shard]", "gate-may-skip"),
+        ("permissions: {}\n", "permissions: {}\ndefaults: {}\n", None),
+    ],
+)
+def test_a_workflow_of_our_action_is_held_to_the_same(before, after, code):
+    assert before in ACTION
+    found = codes(ACTION.replace(before, after))
+    assert (code in found) if code else (found == [])
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "code"),
+    [
+        ("          - {shard: api}\n", "", "script-nowhere"),
+        ("{shard: api}", "{shard: web}", "script-twice"),
+        ("{shard: lint, half: checks}", "{shard: lint}", "script-nowhere"),  # npm run build runs in no entry
+        ("matrix.half == 'checks'\n", "matrix.half != 'checks'\n", "script-twice"),
+        ("matrix.half == 'checks'\n", "matrix.half == 'check'\n", "script-nowhere"),
+        ("--shard ${{ matrix.shard }}", "--shard api", "script-twice"),
+        ("git ledger verify --policy-from origin/main", "git ledger verify", "policy-self"),
+        ("= success", "!= failure", "gate-accepts-skipped"),
+        (
+            '      - env: {RESULT: "${{ needs.shard.result }}"}\n        run: test "$RESULT" = success\n',
+            "",
+            "gate-ignores-results",
+        ),
+        ("origin/main\n", "origin/main | tee log\n", "failure-tolerated"),  # sh -e has no pipefail
+        ("{shard: api}", "{shard: api-1-of-3}", "literal-count"),
+    ],
+)
+def test_each_script_runs_in_exactly_one_entry_of_a_matrix_by_hand(before, after, code):
+    assert before in STATIC
+    assert code in codes(STATIC.replace(before, after), SHARDS)
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("", True),
+        ("matrix.a == 'X'", True),  # case does not count
+        ("!(matrix.a == 'x') || matrix.b != ''", False),
+        ("matrix.a == 'x' && (matrix.n == 3 || false)", True),
+        ("matrix.a == 'it''s'", False),
+        ("github.ref == 'x'", None),
+        ("matrix.a == ", None),
+        ("matrix.a 'x'", None),
+    ],
+)
+def test_conditions_are_read_as_github_reads_them(condition, expected):
+    assert holds(condition, {"a": "x", "n": "3"}) is expected
+
+
+GITLAB_MUTATIONS = [
+    ("      when: always\n    - if: $CI_COMMIT_BRANCH", "    - if: $CI_COMMIT_BRANCH", "gate-may-skip"),
+    ("needs: [git-ledger-plan, git-ledger-shards]", "needs: [git-ledger-plan]", "gate-misses-job"),
+    (
+        "needs: [git-ledger-plan, git-ledger-shards]",
+        "needs: [git-ledger-plan, {job: git-ledger-shards, optional: true}]",
+        "gate-misses-job",
+    ),
+    ("    strategy: depend\n", "", "child-not-awaited"),
+    ("- git ledger gate", "- git ledger gate || true", "failure-tolerated"),
+    ("- git ledger gate", "- git ledger gate --accept-shards", "gate-loosened"),
+    ("- git ledger gate", "- git ledger verify", "policy-self"),
+    ("- git ledger gate", "- echo passed", "gate-missing"),
+    ("git-ledger-gate:\n", "git-ledger-gate:\n  allow_failure: true\n", "failure-tolerated"),
+    ('GIT_DEPTH: "0"', 'GIT_DEPTH: "20"', "history-shallow"),
+    ("  trigger:\n", "  parallel: 3\n  trigger:\n", "literal-count"),
+]
+
+
+@pytest.mark.parametrize(("before", "after", "code"), GITLAB_MUTATIONS)
+def test_a_mutation_of_the_gitlab_component_turns_the_check_red(before, after, code):
+    assert before in GITLAB
+    assert code in codes(GITLAB.replace(before, after))
+
+
+@pytest.mark.parametrize(
+    ("job", "code"),
+    [
+        ("deploy: {script: [./deploy], needs: [git-ledger-gate]}", None),
+        ("deploy: {script: [./deploy], needs: []}", "deploy-not-gated"),
+        ("deploy: {script: [./deploy], stage: deploy}", None),
+        ("deploy: {script: [./deploy], stage: build}", "deploy-not-gated"),
+        ("deploy: {script: [./deploy], needs: [git-ledger-gate], when: always}", "deploy-not-gated"),
+        ("unit: {script: [git ledger record --shard unit], after_script: [git ledger sync]}", "gate-misses-job"),
+        (
+            "unit: {script: [git ledger record --shard unit, git ledger sync], stage: build}",
+            "failure-not-published",
+        ),
+    ],
+)
+def test_jobs_beside_the_gitlab_component_are_held_to_it(job, code):
+    found = codes(f"{GITLAB}\n{job}\n".replace("$[[ inputs.stage ]]", "test"))
+    assert (code in found) if code else (found == [])
+
+
+def test_a_finding_names_its_line_and_what_mends_it():
+    (found,) = check_workflow(GITHUB.replace("      fail-fast: false\n", "").encode(), name="w.yml").findings
+    number = 1 + GITHUB.splitlines().index("      matrix: ${{ fromJSON(needs.plan.outputs.matrix) }}") - 1
+    assert found.subject == f"line {number}, job shard"
+    assert found.remedy == "strategy: {fail-fast: false}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"a: [b",
+        b"jobs: {}\n",
+        b"jobs: [a]\n",
+        b"- a\n",
+        b"\xff",
+        b"jobs:\n  a: {b: 1}\n  a: {b: 2}\n",
+        b"jobs: {a: " + b"[" * 5_000 + b"]" * 5_000 + b"}",
+        b"a: &a [x,x,x,x,x,x,x,x]\n"
+        + b"".join(b"%c: &%c [%s]\n" % (c, c, b",".join([b"*%c" % (c - 1)] * 8)) for c in range(98, 106)),
+        b" " * (MAX_FILE_BYTES + 1),
+        b"a: {script: [x]}\n---\nb: {script: [x]}\n",
+    ],
+)
+def test_what_is_no_workflow_is_an_error_and_never_a_pass(text):
+    with pytest.raises(UsageError) as caught:
+        check_workflow(text, name="w.yml")
+    assert caught.value.code == "workflow-unreadable"
+
+
+def test_the_command_exits_by_what_it_finds_and_holds_entries_against_the_configuration(project):
+    project.repo.write("w.yml", STATIC)
+    done = project.ledger("gate", "--check-workflow", "w.yml", "--json", expect=1)
+    assert [item["code"] for item in done.document["findings"]] == ["script-nowhere"] * 2  # alpha and beta
+    project.repo.write("w.yml", GITHUB)
+    done = project.ledger("gate", "--check-workflow", "w.yml", env={"GITHUB_ACTIONS": "true"})
+    assert "a gate of 3 GitHub jobs: holds" in done.out
+    assert project.ledger("gate", "--check-workflow", "no", "--json", expect=2).document["error"]["code"] == (
+        "workflow-unreadable"
+    )
+    assert project.ledger("gate", "HEAD", "--check-workflow", "w.yml", "--json", expect=2).document["error"][
+        "code"
+    ] == ("bad-options")
