@@ -160,7 +160,7 @@ def reports(draw: st.DrawFn, base: CapabilityReport) -> CapabilityReport:
     )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_report_comes_back_byte_for_byte(passed, data):
     report = data.draw(reports(passed))
@@ -223,7 +223,7 @@ def at(document: Any, path: tuple[Any, ...]) -> Any:
     return document
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_nothing_but_a_decode_error_comes_of_a_report_with_one_value_replaced(passed, redigested, data):
     document = json.loads(passed.to_json())
