@@ -17,6 +17,13 @@ __all__ = ["DEFAULT_ARRAY_LIMIT", "Slurm", "TaskState"]
 
 CALL_TIMEOUT_S = 60.0
 DEFAULT_ARRAY_LIMIT = 1001  # slurm.conf(5), MaxArraySize
+OVER = frozenset(
+    (
+        *("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED"),
+        *("REVOKED", "TIMEOUT"),
+    )
+)
+"""Job states in which a job has ended (squeue(1), JOB STATE CODES)."""
 GONE = ("Invalid job id", "invalid job id")
 
 
@@ -26,6 +33,11 @@ class TaskState:
 
     state: str
     reason: str
+
+    @property
+    def is_over(self) -> bool:
+        """Tell whether nothing more comes of it."""
+        return self.state in OVER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from gitledger.config.schema import Config
@@ -37,6 +38,8 @@ __all__ = ["SlurmRequest", "batches_of", "place_of", "run_on_slurm"]
 POLL_S = (0.5, 5.0)
 """The first pause between two looks, and the longest."""
 TICK_S = 0.1
+LATE_S = 3.0
+"""How long a receipt may take from a node's disk to ours, once its job has ended."""
 _STATE = "state.json"
 
 
@@ -209,15 +212,13 @@ class _Trip:
         lost: dict[ShardKey, LedgerError] = {}
         for _ in range(1 + self.request.retries):
             known = {key: len(items) for key, items in self.brought.items()}
-            self.submit(config, flight, [job for job in jobs if not self.is_flying(flight, job.key)])
+            flying = self.flying(flight)
+            self.submit(config, flight, [job for job in jobs if str(job.key) not in flying])
             self.wait(config, flight)
             if self.interrupts.received:
                 return lost
-            lost = {
-                job.key: self.lost(flight, job.key)
-                for job in jobs
-                if len(self.brought.get(job.key, ())) == known.get(job.key, 0)
-            }
+            self.wait_for_files(config, partial(self.missing, jobs, known))
+            lost = {key: self.lost(flight, key) for key in self.missing(jobs, known)}
             jobs = [
                 job for job in jobs if job.key not in lost and may_retry(self.brought[job.key][-1].receipt, limit)
             ]
@@ -225,9 +226,27 @@ class _Trip:
                 break
         return lost
 
-    def is_flying(self, flight: _Flight, key: ShardKey) -> bool:
-        task = flight.task_of(key)
-        return task is not None and self.slurm.is_queued(f"{task[0]}_{task[1]}")
+    def missing(self, jobs: Sequence[Job], known: Mapping[ShardKey, int]) -> list[ShardKey]:
+        """Return the shards of which no more receipts have come than were `known`."""
+        return [job.key for job in jobs if len(self.brought.get(job.key, ())) == known.get(job.key, 0)]
+
+    def flying(self, flight: _Flight) -> set[str]:
+        """Return the shards whose newest task waits or runs."""
+        states = {job: self.slurm.tasks(job) for job in flight.arrays if self.slurm.is_queued(job)}
+        found: set[str] = set()
+        for name in flight.names():
+            job, index = flight.task_of(ShardKey.parse(name)) or ("", 0)
+            state = states.get(job, {}).get(index)
+            if state is not None and not state.is_over:
+                found.add(name)
+        return found
+
+    def wait_for_files(self, config: Config, missing: Callable[[], Sequence[ShardKey]]) -> None:
+        """Give a file system that the nodes share the time to show what they wrote last."""
+        until = time.monotonic() + LATE_S
+        while missing() and time.monotonic() < until and not self.interrupts.received:
+            time.sleep(TICK_S)
+            self.collect(config)
 
     def submit(self, config: Config, flight: _Flight, jobs: Sequence[Job]) -> None:
         if not jobs:
