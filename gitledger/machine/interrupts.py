@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
@@ -11,6 +12,8 @@ from typing import Any
 __all__ = ["STOPPING", "Interrupts"]
 
 STOPPING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+
+ECHO_S = 0.2
 
 
 class Interrupts:
@@ -24,6 +27,7 @@ class Interrupts:
         self.received: list[int] = []
         self._listeners: dict[int, Callable[[int, int], None]] = {}
         self._before: dict[int, Any] = {}
+        self._last = (0, 0.0)
 
     def __enter__(self) -> Interrupts:
         for signum in STOPPING:
@@ -39,7 +43,16 @@ class Interrupts:
         self._before.clear()
 
     def _on_signal(self, signum: int, _frame: FrameType | None) -> None:
-        self.tell(signum)
+        """Take one signal in; the same one at once again is an echo, not a person who means it twice.
+
+        Whoever is called as `git ledger` hears Ctrl-C from the terminal and a moment later from git, which hands
+        it on to what it has started (git's run-command.c, `clean_on_exit`).
+        """
+        now_s = time.monotonic()
+        last, last_s = self._last
+        self._last = (signum, now_s)
+        if signum != last or now_s - last_s >= ECHO_S:
+            self.tell(signum)
 
     def tell(self, signum: int) -> None:
         """Hand a signal to every listener, as if it had arrived; for drivers with reasons of their own."""

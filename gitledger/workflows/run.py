@@ -116,9 +116,11 @@ def run(
             result = replace(
                 result, results=drive.results, faults=drive.faults, stopped=drive.stopped, left=drive.left
             )
-        if interrupts.received:
-            return replace(result, interrupted=interrupts.received[0])
-        if result.stopped is not None or (not todo and agreeing_snapshot(found.union, found.case.situation)):
+        if interrupts.received or result.stopped is not None:
+            stands = plan(session, target, policy_from=request.policy_from, carry=request.carry)
+            interrupted = interrupts.received[0] if interrupts.received else None
+            return replace(result, union=stands.union, interrupted=interrupted)
+        if not todo and agreeing_snapshot(found.union, found.case.situation):
             return result
         return merge_what_stands(session, request, signer, result)
 

@@ -516,6 +516,21 @@ def test_a_second_signal_means_at_once(bench, pids, eventually):
     assert ast.literal_eval(said)["interrupted"]
 
 
+def test_the_echo_of_a_signal_takes_no_grace_away(bench, pids, eventually):
+    """git hands Ctrl-C on to `git ledger`, which has heard it from the terminal already."""
+    line = "trap 'sleep 0.5; echo saved; exit 9' INT; echo $$ > $PIDS/main; while :; do sleep 0.05; done"
+    driver = bench.driver(["sh", "-c", line], "grace_s=60")
+    assert eventually(pids.all)
+
+    driver.send_signal(signal.SIGINT)
+    time.sleep(0.02)
+    driver.send_signal(signal.SIGINT)
+    said, _ = driver.communicate(timeout=10)
+
+    assert ast.literal_eval(said)["status"] == 9
+    assert bench.output().endswith(b"saved\n")
+
+
 def test_a_signal_that_was_ignored_before_stays_ignored(bench, pids, eventually):
     ignore = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)"
     driver = bench.driver(["sh", "-c", "echo $$ > $PIDS/main; sleep 0.7; exit 6"], before=ignore)
