@@ -28,12 +28,3 @@ class LaneTask:
     device: str = "auto"
     lane: str | None = None
     declared: Mapping[str, str] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        layers = "" if self.layers is None else f" layers {self.layers[0]}-{_end(self.layers[1])}"
-        how = "" if self.quantization == "auto" else f" {self.quantization}"
-        return f"{self.model or 'no model'}{layers}{how} by {self.recipe.id}"
-
-
-def _end(last: int | None) -> str:
-    return "" if last is None else str(last)

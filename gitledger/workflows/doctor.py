@@ -110,7 +110,8 @@ def doctor(session: Session, request: DoctorRequest, signer: Signer | None) -> D
         )
     head = head_of(session)
     before = work_tree_state(session.repo.git)
-    notes_identity(session, request.notes) if signer else None
+    if signer is not None:
+        notes_identity(session, request.notes)  # what would keep it from being stored is said before anything runs
     done = [_unfinished(session, request, task, head, before) for task in request.tasks]
     _write(request.report, done)
     records: list[RecordId] = []
