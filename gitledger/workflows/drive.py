@@ -28,11 +28,16 @@ UNKNOWN_S = float("inf")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One shard to run. `estimate_s` is how long it took before, None where nobody knows."""
+    """One shard to run. `estimate_s` is how long it took before, None where nobody knows.
+
+    `report` is the file that its results are read from, None where they come otherwise: two shards that write one
+    file never run at the same time, since either's results could be taken for the other's.
+    """
 
     key: ShardKey
     need: Need
     estimate_s: float | None = None
+    report: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +167,7 @@ class Drive:
             if len(self._busy) >= self.slots or any(attempt.alone for attempt in self._busy.values()):
                 return
             alone = job.key in self._alone
-            if alone and self._busy:
+            if (alone and self._busy) or self._writes_what_another_does(job):
                 continue
             answer = self.admission.ask(str(job.key), job.need)
             if isinstance(answer, Blocked):
@@ -173,6 +178,9 @@ class Drive:
             attempt = Attempt(job=job, number=number, grant=answer, began_s=time.monotonic(), alone=alone)
             self.watch.started(attempt)
             self._submit(pool, attempt)
+
+    def _writes_what_another_does(self, job: Job) -> bool:
+        return job.report is not None and any(item.job.report == job.report for item in self._busy.values())
 
     def _submit(self, pool: ThreadPoolExecutor, attempt: Attempt) -> None:
         """Start an attempt; beside others, the next may start while this one's receipt is still being written."""

@@ -6,6 +6,7 @@ whatever happened to the driver meanwhile.
 
 from __future__ import annotations
 
+import posixpath
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
@@ -176,6 +177,7 @@ def jobs_of(config: Config, union: Union, todo: Sequence[Choice]) -> list[Job]:
             key=choice.shard.key,
             need=_need(config, choice.shard.key),
             estimate_s=known.get(choice.shard.key),
+            report=_report(config, choice.shard.key),
         )
         for choice in todo
     ]
@@ -191,6 +193,12 @@ def seconds_of(union: Union) -> dict[ShardKey, float]:
                 found[field.shard.key] = (session.ended_at - session.started_at).total_seconds()
                 break
     return found
+
+
+def _report(config: Config, key: ShardKey) -> str | None:
+    """Return the file that a shard's results are read from, in one spelling."""
+    file = config.shard(key).results.file
+    return None if file is None else posixpath.normpath(file)
 
 
 def _need(config: Config, key: ShardKey) -> Need:

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from gitledger.config.schema import Config
-from gitledger.errors import InconclusiveError, LedgerError
+from gitledger.errors import InconclusiveError, LedgerError, UsageError
 from gitledger.machine.interrupts import Interrupts
 from gitledger.machine.slurm import Slurm
 from gitledger.machine.slurm_script import Batch, Place, follower_script, task_script
@@ -73,8 +73,9 @@ def batches_of(
     """Return the arrays that run jobs: one for each need, cut where indices would reach `limit`.
 
     A shard's index is its place in the configuration, so that an array of what is left names the same shards by
-    the same numbers.
+    the same numbers. Raises `UsageError` `report-shared`.
     """
+    _refuse_shared_reports(jobs)
     places = {key: index for index, key in enumerate(config.shard_keys())}
     groups: dict[tuple[int, int, int], list[Job]] = {}
     for job in jobs:
@@ -94,6 +95,21 @@ def batches_of(
             )
         )
     return found
+
+
+def _refuse_shared_reports(jobs: Sequence[Job]) -> None:
+    """Refuse shards that write one report: tasks run at once, in one tree, and one's could be read as another's."""
+    writers: dict[str, ShardKey] = {}
+    for job in jobs:
+        if job.report is None:
+            continue
+        other = writers.setdefault(job.report, job.key)
+        if other != job.key:
+            raise UsageError(
+                "report-shared",
+                f"{other} and {job.key} both write {job.report}, and would run at the same time in one work tree",
+                "give each shard a report of its own, or name them one by one",
+            )
 
 
 @dataclass(slots=True, kw_only=True)

@@ -148,3 +148,10 @@ def test_slurm_gets_a_script_that_submits_arrays_by_need_and_a_merge_after_them(
     assert stat.S_IMODE(spool.stat().st_mode) == 0o700
     for text in (first, second, merge):
         subprocess.run(["sh", "-n"], input=text.partition("\n")[2], text=True, check=True, timeout=60)
+
+
+def test_slurm_is_given_no_two_shards_that_write_one_report(make_project):
+    shard = "{paths: [src], command: 'true', results: {junit: report.xml}}"
+    project = make_project(f"version: 1\nrepository: demo\nshards:\n  a: {shard}\n  b: {shard}\n", {"src/a": "1"})
+
+    assert "[report-shared]" in project.ledger("plan", "--format", "slurm", expect=2).err

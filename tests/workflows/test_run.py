@@ -135,6 +135,29 @@ def test_jobs_run_at_the_same_time(driven):
     assert project.run(jobs=2).exit_status == 0
 
 
+def test_two_shards_that_write_one_report_never_run_at_the_same_time(driven):
+    """Else the report of the one that passes could be read as that of the one that writes none."""
+    shard = "{paths: [src], command: [sh, src/%s.sh], results: {junit: %s}}"
+    good = 'sleep 0.5; echo \'<testsuite><testcase classname="a" name="t"/></testsuite>\' > report.xml; sleep 0.5'
+    text = f"  good: {shard % ('good', 'report.xml')}\n  idle: {shard % ('idle', './report.xml')}\n"
+    project = driven(
+        f"version: 1\nrepository: demo\nshards:\n{text}",
+        {"src/good.sh": good, "src/idle.sh": "sleep 1\n", ".gitignore": "report.xml\n"},
+    )
+
+    done = project.run(jobs=2)
+
+    assert project.plan()["good"] == ("fresh", "recorded")
+    [idle] = done.results[next(key for key in done.results if key.name == "idle")]
+    assert {"report-missing", "report-stale"} & set(idle.receipt.reasons)
+    spans = sorted(
+        (item.receipt.session.started_at, item.receipt.session.ended_at)
+        for items in done.results.values()
+        for item in items
+    )
+    assert spans[0][1] <= spans[1][0]
+
+
 def test_the_longest_comes_first_by_the_durations_of_the_ledger(driven):
     project = driven(config({"quick": "echo quick >> $OUT/order", "slow": "sleep 0.4; echo slow >> $OUT/order"}))
     project.run()
