@@ -98,7 +98,7 @@ def batches_of(
 
 
 def _refuse_shared_reports(jobs: Sequence[Job]) -> None:
-    """Refuse shards that write one report: tasks run at once, in one tree, and one's could be read as another's."""
+    """Refuse shards that write one report: tasks run at once, in one tree, and could be taken for each other."""
     writers: dict[str, ShardKey] = {}
     for job in jobs:
         if job.report is None:
