@@ -82,6 +82,8 @@ def _document(session: Session, entry: CommitEntry, *, with_tests: bool, failed:
 
 
 def _text(session: Session, entry: CommitEntry, *, with_tests: bool, failed: bool, color: bool) -> str:
+    from gitledger.records.capability_record import CapabilityRecord
+    from gitledger.report.lanes import evidence_lines
     from gitledger.report.listing import commit_lines, record_row, test_lines
     from gitledger.workflows.browse import tests_of
 
@@ -93,6 +95,8 @@ def _text(session: Session, entry: CommitEntry, *, with_tests: bool, failed: boo
     shown = [head]
     for line, record in zip(lines, entry.records, strict=True):
         shown.append(line)
+        if isinstance(record.claim, CapabilityRecord):
+            shown += evidence_lines(record.claim.report)
         if with_tests:
             shown += test_lines(tests_of(session, record), failed_only=failed, color=color)
     if not entry.records:

@@ -12,8 +12,9 @@ from gitledger.report.text import escaped, finding_lines, paint, table
 from gitledger.verdict.lane_cells import CellStatus
 from gitledger.verdict.release import CellVerdict, Release
 
-__all__ = ["doctor_lines", "doctor_summary", "lanes_text"]
+__all__ = ["cell_lines", "doctor_lines", "doctor_summary", "evidence_lines", "lanes_text"]
 
+MAX_LOG_LINES = 20
 _STYLES = {"passed": "passed", "failed": "failed", "mismatched": "failed"}
 
 
@@ -28,6 +29,18 @@ def doctor_lines(report: CapabilityReport, *, color: bool) -> list[str]:
         return [f"{head}: {_proof(report)}"]
     reason = report.reason
     return [head, f"             {reason.code}: {escaped(reason.message, 400)}"] if reason else [head]
+
+
+def evidence_lines(report: CapabilityReport) -> list[str]:
+    """Return what a stored report says beside its outcome: hardware, proof or reason, and the end of its log."""
+    lines = [f"    {_hardware(report)}"]
+    if report.status is Status.PASSED:
+        lines.append(f"    {_proof(report)}")
+    if report.reason is not None:
+        lines.append(
+            f"    {report.reason.code} in {escaped(report.reason.stage)}: {escaped(report.reason.message, 600)}"
+        )
+    return [*lines, *(f"    | {escaped(line)}" for line in report.log_excerpt.splitlines()[-MAX_LOG_LINES:])]
 
 
 def doctor_summary(reports: Sequence[CapabilityReport]) -> str:
@@ -93,7 +106,9 @@ def _hardware(report: CapabilityReport) -> str:
     build = f"hip {torch.hip}" if torch.hip else f"cuda {torch.cuda}" if torch.cuda else "no GPU build"
     driver = f", driver {report.driver}" if report.driver else ""
     where = f"{os.name} {os.version or ''} {os.kernel} {os.machine}"
-    return escaped(f"{device.name} ({device.arch}), torch {torch.version} ({build}){driver}, {where}", 300)
+    what = "device unknown" if device.kind is None else f"{device.name} ({device.arch})"
+    version = "torch unknown" if torch.version is None else f"torch {torch.version} ({build})"
+    return escaped(f"{what}, {version}{driver}, {where}", 300)
 
 
 def _proof(report: CapabilityReport) -> str:

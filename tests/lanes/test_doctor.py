@@ -261,12 +261,23 @@ def test_the_probe_sees_no_key_and_its_words_are_redacted(lab, torch_that):
 
 
 def test_a_failure_is_recorded_and_shown_and_blocks_the_release(lab, torch_that):
-    done = lab.ledger("doctor", "--lane", "cpu", "--record", "--json", expect=1, env=torch_that("os._exit(9)"))
+    done = lab.ledger(
+        "doctor",
+        "--lane",
+        "cpu",
+        "--record",
+        "--json",
+        expect=1,
+        env=torch_that("print('torch says no', flush=True)\nos._exit(9)"),
+    )
     (record,) = done.document["records"]
     assert "lane cpu" in lab.ledger("log").out
     shown = lab.ledger("show", record, "--json").document["records"][0]
     assert (shown["kind"], shown["status"], shown["reason"]) == ("capability", "failed", "crashed")
     assert shown["signer"] == "alice@example.org"
+    told = lab.ledger("show", record).out
+    assert "crashed in import: its process ended with status 9" in told
+    assert "| torch says no" in told
     cells = lab.ledger("lanes", "--json", expect=1).document["cells"]
     assert [(cell["status"], cell["record"]) for cell in cells] == [("failed", record)]
     lab.ledger("fsck")
