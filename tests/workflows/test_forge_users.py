@@ -269,3 +269,20 @@ def test_a_forge_user_may_be_a_revoker(make_lab, forge):
     assert project.verify() == ("passed", set())
     project.ledger("revoke", record, "--reason", "wrong machine", "--key", str(project.key("ruth")))
     assert project.verify() == ("failed", {"revoked"})
+
+
+def test_a_forge_user_may_certify_a_lane(make_project, forge):
+    config = (
+        f'version: 1\nrepository: demo\nforges: {{lab: "{forge.template}"}}\n'
+        'lanes:\n  cpu: {match: {device.kind: cpu}, signers: ["lab:bob"], runs: [{model: absent}]}\n'
+    )
+    project = make_project(config, {"src/x": "x"})
+    forge.keys["bob"] = project.public("bob")
+    project.ledger("doctor", "--lane", "cpu", "--record", "--key", str(project.key("bob")), expect=99)
+    project.ledger("doctor", "--lane", "cpu", "--record", expect=99)  # Alice's, who may not
+    document = project.ledger("lanes", "--json", expect=1).document
+    assert [(cell["status"], cell["evidence"]["signer"]) for cell in document["cells"]] == [
+        ("inconclusive", "lab:bob")
+    ]
+    assert [item["reason"] for item in document["ignored"]] == ["unknown-signer"]
+    assert forge.asked == ["bob"]
