@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from gitledger.config.schema import Config
-from gitledger.errors import InconclusiveError, LedgerError, UsageError
+from gitledger.errors import InconclusiveError, LedgerError, MachineError, UsageError
 from gitledger.machine.interrupts import Interrupts
 from gitledger.machine.slurm import Slurm
 from gitledger.machine.slurm_script import Batch, Place, follower_script, task_script
@@ -38,6 +38,8 @@ __all__ = ["SlurmRequest", "batches_of", "place_of", "run_on_slurm"]
 POLL_S = (0.5, 5.0)
 """The first pause between two looks, and the longest."""
 TICK_S = 0.1
+SILENT_S = 600.0
+"""How long a controller that does not answer is asked again: it is restarted now and then."""
 LATE_S = 3.0
 """How long a receipt may take from a node's disk to ours, once its job has ended."""
 _STATE = "state.json"
@@ -286,9 +288,16 @@ class _Trip:
         """Collect until no job is left, or a signal came."""
         pause_s, longest_s = POLL_S
         left = [*flight.arrays, *flight.followers]
+        heard_s = time.monotonic()
         while left and not self.interrupts.received:
             self.collect(config)
-            left = [job for job in left if self.slurm.is_queued(job)]
+            try:
+                left = [job for job in left if self.slurm.is_queued(job)]
+                heard_s = time.monotonic()
+            except MachineError as error:
+                if time.monotonic() - heard_s > SILENT_S:
+                    raise
+                self.watch.news(f"asking again: {error.message}")
             until = time.monotonic() + (pause_s if left else 0.0)
             while time.monotonic() < until and not self.interrupts.received:
                 time.sleep(TICK_S)
