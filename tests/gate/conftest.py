@@ -31,7 +31,10 @@ repository: demo
 shards:
   one: {paths: [one], command: [sh, one/check.sh], results: exit-status}
   two: {paths: [two], command: [sh, two/check.sh], results: exit-status}
-policy: {allow_carried: true, allowed_signers: [alice@example.org, runner@example.org]}
+policy:
+  allow_carried: true
+  allowed_signers: [alice@example.org, runner@example.org]
+  ci_key_fingerprints: ["RUNNER"]
 """
 FILES = {"one/check.sh": "exit ${FAIL:-0}\n", "two/check.sh": "exit 0\n", ".gitignore": "*.bundle\n"}
 RUNNER_VARIABLES = ("GITLEDGER_SIGNING_KEY", "GITLEDGER_MODE")
@@ -97,17 +100,25 @@ def _blocking():
     return blocking
 
 
+def fingerprint(key: Path) -> str:
+    """Return a key's fingerprint, as policy spells it."""
+    done = subprocess.run(["ssh-keygen", "-lf", str(key)], check=True, capture_output=True, text=True)
+    return done.stdout.split()[1]
+
+
 @pytest.fixture
 def make_hosted(make_project, make_repo, tmp_path: Path):
     """Return a maker of hosted projects; Alice and a runner may sign."""
 
     def make(config: str = CONFIG, files: Mapping[str, str] = FILES) -> Hosted:
-        project = make_project(config, {})
+        project = make_project("version: 1\nrepository: demo\nshards: {}\n", {})
         project.repo.env.pop("GITLEDGER_SIGNING_KEY")
+        config = config.replace("RUNNER", fingerprint(project.key("runner")))
         project.repo.git("config", "gitledger.signingKey", str(project.key("alice")))
         signers = project.path / ".gitledger/allowed_signers"
         line = f'runner@example.org namespaces="gitledger" {project.public("runner")}\n'
-        project.repo.commit({**files, ".gitledger/allowed_signers": signers.read_text() + line}, "start")
+        said = {".gitledger/config.yaml": config, ".gitledger/allowed_signers": signers.read_text() + line}
+        project.repo.commit({**files, **said}, "start")
         server = make_repo("server.git", "--bare")
         project.repo.git("remote", "add", "origin", str(server.path))
         project.repo.git("push", "-q", "-u", "origin", "main")
@@ -386,11 +397,11 @@ def pull_request():
     """Return a maker of events: pull request 7 of a commit, into main, with the merge that GitHub makes up for it."""
 
     def make(hosted: Hosted, head: str, *, fork: Path | None = None, base: str = "main") -> dict[str, Any]:
-        hosted.repo.git("push", "-q", "--no-verify", "origin", f"{head}:refs/pull/7/head")
+        hosted.repo.git("push", "-q", "-f", "--no-verify", "origin", f"{head}:refs/pull/7/head")
         hosted.repo.git("checkout", "-q", "--detach", base)
         hosted.repo.git("merge", "-q", "--no-ff", "--no-edit", head)
         merge = hosted.head()
-        hosted.repo.git("push", "-q", "--no-verify", "origin", f"{merge}:refs/pull/7/merge")
+        hosted.repo.git("push", "-q", "-f", "--no-verify", "origin", f"{merge}:refs/pull/7/merge")
         hosted.repo.git("checkout", "-q", "--detach", head)
         repo = {"fork": fork is not None, "clone_url": str(fork or hosted.server)}
         pull = {"number": 7, "head": {"sha": head, "repo": repo}, "base": {"ref": base}, "merge_sha": merge}
