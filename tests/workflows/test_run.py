@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from pathlib import Path
@@ -300,6 +301,9 @@ def test_the_command_says_what_came_of_it_in_lines_and_as_a_document(driven):
     said = project.ledger("run", "--jobs", "2", "--tail", expect=1)
     document = project.ledger("run", "good", "--all", "--json", expect=1).document
 
+    page = (Path(__file__).parents[2] / "docs/how-to/run.md").read_text()
+    rows = re.findall(r"^\| (`.*?) \|", page.partition("## As a document")[2].partition("\n## ")[0], re.M)
+    assert {key for row in rows for key in re.findall(r"`(\w+)`", row)} == set(document)
     assert "bad | seen" in said.out
     assert "git ledger: failed bad in" in said.err
     assert "bad   stale  not-green  ran" in said.out
