@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from dataclasses import replace
 
@@ -17,31 +18,36 @@ from gitledger.errors import EXIT_NO, EXIT_YES
 @click.argument("arguments", nargs=-1)
 @click.pass_obj
 def command(output: Output, name: str, arguments: tuple[str, ...]) -> int:  # noqa: ARG001
-    """Do what a git hook does; git hands it the remote's name and URL, and the refs on standard input."""
+    """Do what a git hook does; git hands it the remote's name and URL, and the refs on standard input.
+
+    Hook managers that pass less on are known: of pre-commit's variables the first ref is read.
+    """
     from gitledger.cli.run_screen import Screen
     from gitledger.report.text import finding_lines
     from gitledger.store.git import without_repository
-    from gitledger.workflows.pre_push import parse_push, pre_push
+    from gitledger.workflows.pre_push import pre_push
+    from gitledger.workflows.pushed_refs import seen_push
     from gitledger.workflows.run_hook import PushRun
 
     if output.environ.get("GITLEDGER_SKIP", "0") not in ("", "0"):
         output.message("git ledger: skipped by GITLEDGER_SKIP")
         return EXIT_YES
-    lines = parse_push(sys.stdin.read())
+    text = sys.stdin.read()
     output = replace(output, environ=without_repository(output.environ))
     session = enter(output)
+    seen = seen_push(session.repo, text, arguments, output.environ)
     runs = PushRun(
-        signer=lambda: signer_of(output, session, None),
+        signer=functools.cache(lambda: signer_of(output, session, None)),  # one passphrase, however many refs
         user=user_name(session),
         watch=Screen.of(output, slots=1, logs=session.repo.git_dir / "gitledger" / "logs", tail_to_stderr=True),
     )
-    done = pre_push(session, arguments[0] if arguments else "origin", lines, runs=runs)
+    done = pre_push(session, seen.remote, seen.lines, runs=runs)
     for ref, verdict in done.judged:
         if not verdict.verdict.passed:
             output.message(f"git ledger: {ref}")
             for line in finding_lines(verdict.verdict.findings, color=False):
                 output.message(line)
-    for text in done.messages:
+    for text in (*(seen.messages if done.messages else ()), *done.messages):
         output.message(f"git ledger: {text}")
     if not done.allowed:
         output.message("git ledger: record what is missing and push again; `git push --no-verify` skips this hook")

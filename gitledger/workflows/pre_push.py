@@ -73,12 +73,16 @@ class Pushed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rules:
-    """Where policy comes from and what the hook does: `commit` None before there is a configuration."""
+    """Where policy comes from and what the hook does: `commit` None before there is a configuration.
+
+    `unknown` says why nobody can tell what policy is, which is not the same as that there is none.
+    """
 
     hooks: HooksConfig
     mode: str
     commit: CommitId | None
     source: str
+    unknown: str = ""
 
 
 def pre_push(
@@ -107,7 +111,7 @@ def pre_push(
         _judge_line(session, line, rules, result, runs if rules.mode == "run" else None, left_s)
     left_s = rules.hooks.timeout - (clock() - started)
     if result.allowed and rules.mode != "off":
-        _publish(session, remote, left_s, result)
+        _publish(session, remote, 0.0 if rules.unknown else left_s, result)
     return result
 
 
@@ -119,7 +123,10 @@ def _rules(session: Session, remote: str, result: Pushed) -> _Rules:
             f"git config {MODE_KEY} is {own!a}, expected {', '.join(MODES)}",
             f"git config {MODE_KEY} warn",
         )
-    commit, source = _default_branch(session, remote)
+    try:
+        commit, source = _default_branch(session, remote)
+    except StoreError as error:
+        return _Rules(hooks=HooksConfig(), mode=own or "warn", commit=None, source=remote, unknown=error.message)
     if commit is None:
         result.messages.append(f"no policy at {source} yet: this push is not judged")
         return _Rules(hooks=HooksConfig(), mode=own or "warn", commit=None, source=source)
@@ -137,8 +144,8 @@ def _rules(session: Session, remote: str, result: Pushed) -> _Rules:
 def _default_branch(session: Session, remote: str) -> tuple[CommitId | None, str]:
     """Return the commit of the remote's default branch as this clone knows it, and the name it goes by.
 
-    Its tracking ref, else what `ls-remote --symref` says, bounded in time; a remote that can't be asked is one
-    whose policy is not known.
+    Its tracking ref, else what `ls-remote --symref` says, bounded in time; raises `StoreError` where it does not
+    answer.
     """
     repo = session.repo
     if remote not in remote_names(repo):
@@ -147,12 +154,7 @@ def _default_branch(session: Session, remote: str) -> tuple[CommitId | None, str
     found = repo.objects.read_ref(head)
     if found is not None:
         return found, f"{remote}/HEAD"
-    try:
-        done = repo.git.run(
-            "ls-remote", "--symref", remote, "HEAD", timeout_s=_LS_REMOTE_S, statuses=frozenset({0, 2, 128})
-        )
-    except StoreError:
-        return None, remote
+    done = repo.git.run("ls-remote", "--symref", remote, "HEAD", timeout_s=_LS_REMOTE_S)
     for line in done.text.splitlines():
         if line.startswith("ref: ") and line.endswith("\tHEAD"):
             branch = line[len("ref: ") : -len("\tHEAD")].removeprefix("refs/heads/")
@@ -167,6 +169,14 @@ def _judge_line(
     is_branch = branch != line.remote_ref
     protected = is_branch and any(fnmatch.fnmatchcase(branch, pattern) for pattern in rules.hooks.protect)
     mode = "block" if protected or rules.mode == "run" else rules.mode
+    if rules.unknown and mode != "off":
+        text = (
+            f"{line.remote_ref}: not judged, since {rules.source} can't be asked for its policy: {rules.unknown}"
+        )
+        if mode == "block":
+            result.refuse(text)
+        else:
+            result.messages.append(text)
     if mode == "off" or rules.commit is None:
         return
     try:
@@ -199,6 +209,8 @@ def _publish(session: Session, remote: str, left_s: float, result: Pushed) -> No
     if remote not in remote_names(session.repo):
         result.messages.append("pushed to a URL: the ledger is published with `git ledger sync REMOTE`")
         return
+    if not any(session.ledger.local_only(remote).values()):
+        return  # no connection is made for nothing: each may cost a touch of a key
     if left_s <= 0:
         result.messages.append("no time left to publish the ledger; `git ledger sync` publishes it")
         return

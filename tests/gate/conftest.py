@@ -20,7 +20,7 @@ from gitledger.trust.private_keys import load_private_key
 from gitledger.trust.signer import FileSigner
 from gitledger.workflows.asked import Asked, request_of
 from gitledger.workflows.record import record
-from gitledger.workflows.session import open_session
+from gitledger.workflows.session import Session, open_session
 from gitledger.workflows.trusted import read_config
 
 ROOT = Path(__file__).parents[2]
@@ -73,10 +73,13 @@ class Hosted:
         self.repo.git("merge", "-q", "--no-ff", "--no-edit", head)
         return self.head()
 
+    def session(self) -> Session:
+        env = dict(self.repo.env)
+        return open_session(self.path, environ=env, home=Path(env["HOME"]), now=lambda: datetime.now(UTC))
+
     def record_all(self, by: str = "alice") -> None:
         """Run and record every shard, in this process, since a command each takes longer than the shards."""
-        env = dict(self.repo.env)
-        session = open_session(self.path, environ=env, home=Path(env["HOME"]), now=lambda: datetime.now(UTC))
+        session = self.session()
         config = read_config(session.repo, session.repo.head())
         signer = FileSigner(load_private_key(self.key(by).read_bytes(), where=by))
         for key in config.shard_keys():

@@ -1,0 +1,225 @@
+"""A real `git push` through each kind of hook: what is seen of it is judged, and a remote that hangs holds nobody up."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gitledger.workflows import pre_push as module
+
+CONFIG = """\
+version: 1
+repository: demo
+shards:
+  it: {paths: [src, check.sh], command: [sh, check.sh], results: exit-status}
+hooks: {pre_push: block, timeout: TIME}
+policy: {allowed_signers: [alice@example.org, runner@example.org]}
+"""
+
+
+@pytest.fixture
+def make_pushing(make_hosted):
+    """Return a maker of hosted projects whose policy is to block, with a commit ahead of the server."""
+
+    def make(timeout: str = "30s"):
+        hosted = make_hosted(CONFIG.replace("TIME", timeout), {"src/a": "1", "check.sh": "exit 0\n"})
+        hosted.repo.git("remote", "set-head", "origin", "main")
+        hosted.repo.commit({"src/a": "2"})
+        return hosted
+
+    return make
+
+
+@pytest.fixture
+def silent_server() -> Iterator[str]:
+    """The git:// URL of a server that accepts connections and never answers."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    held: list[socket.socket] = []
+
+    def accept() -> None:
+        while True:
+            try:
+                held.append(listener.accept()[0])
+            except OSError:
+                return
+
+    thread = threading.Thread(target=accept, daemon=True)
+    thread.start()
+    yield f"git://127.0.0.1:{listener.getsockname()[1]}/repo.git"
+    listener.shutdown(socket.SHUT_RDWR)
+    listener.close()
+    thread.join(10)
+    for connection in held:
+        connection.close()
+
+
+def push(hosted, *args: str, where: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a real `git push`, which must end by itself."""
+    return subprocess.run(
+        ["git", "push", *args],
+        cwd=where or hosted.path,
+        env=dict(hosted.repo.env),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def stands(hosted, ref: str) -> str:
+    return hosted.repo.git("ls-remote", str(hosted.server), ref).partition("\t")[0]
+
+
+def test_s18_the_remote_hangs_while_the_hook_runs_and_the_push_goes_on(make_pushing, silent_server):
+    hosted = make_pushing("2s")
+    hosted.record("it")
+    hosted.ledger("init")
+    hosted.repo.git("remote", "set-url", "--push", "origin", str(hosted.server))
+    hosted.repo.git("remote", "set-url", "origin", silent_server)
+    started = time.monotonic()
+    done = push(hosted, "origin", "main")
+    assert time.monotonic() - started < 20
+    assert done.returncode == 0, done.stdout
+    assert "refs/heads/main: evidence passed (policy origin/HEAD)" in done.stdout
+    assert "the ledger was not published" in done.stdout
+    assert "did not end within" in done.stdout
+    assert stands(hosted, "refs/heads/main") == hosted.head()
+
+
+@pytest.mark.parametrize(("mode", "allowed"), [("block", False), ("run", False), ("warn", True), ("off", True)])
+def test_s18_a_remote_that_hangs_before_its_policy_is_known_is_no_remote_without_policy(
+    make_pushing, silent_server, monkeypatch, mode, allowed
+):
+    hosted = make_pushing()
+    hosted.repo.git("remote", "set-head", "-d", "origin")
+    hosted.repo.git("remote", "set-url", "origin", silent_server)
+    hosted.repo.git("config", "gitledger.prePush", mode)
+    monkeypatch.setattr(module, "_LS_REMOTE_S", 0.3)
+    line = module.PushLine("refs/heads/main", hosted.head(), "refs/heads/main", "0" * 40)
+    done = module.pre_push(hosted.session(), "origin", [line])
+    assert done.allowed is allowed
+    assert any(
+        "can't be asked for its policy: git ls-remote did not end within 0.3 s" in text for text in done.messages
+    ) is (mode != "off")
+    assert not any("no policy at" in text for text in done.messages)
+
+
+def test_s06_a_push_without_new_evidence_makes_no_connection_of_its_own(make_pushing, silent_server):
+    hosted = make_pushing()
+    hosted.record("it")
+    hosted.ledger("sync")
+    hosted.ledger("init")
+    hosted.repo.git("remote", "set-url", "--push", "origin", str(hosted.server))
+    hosted.repo.git("remote", "set-url", "origin", silent_server)
+    started = time.monotonic()
+    assert push(hosted, "origin", "main").returncode == 0
+    assert time.monotonic() - started < 15
+
+
+def test_several_refs_in_one_push_are_judged_each(make_pushing):
+    """A branch that exists, a new one, a tag, a deletion: one of them without evidence stops them all."""
+    hosted = make_pushing()
+    hosted.repo.git("push", "-q", "origin", "main~1:refs/heads/old")
+    hosted.record("it")
+    hosted.repo.git("tag", "-am", "v1", "v1")
+    hosted.repo.git("tag", "blob", hosted.head("HEAD:src/a"))
+    hosted.repo.git("checkout", "-q", "-b", "topic")
+    hosted.repo.commit({"src/a": "3"})
+    hosted.ledger("init")
+    done = push(hosted, "--atomic", "origin", "main", "topic", "v1", "blob", ":old")
+    assert done.returncode == 1
+    assert "refs/heads/main: evidence passed" in done.stdout
+    assert "refs/tags/v1: evidence passed" in done.stdout
+    assert "refs/heads/topic: evidence failed" in done.stdout
+    assert stands(hosted, "refs/heads/old") != ""
+    hosted.record("it")
+    done = push(hosted, "--atomic", "origin", "main", "topic", "v1", "blob", ":old")
+    assert done.returncode == 0, done.stdout
+    assert stands(hosted, "refs/heads/old") == ""
+    assert stands(hosted, "refs/notes/gitledger/records") != ""
+
+
+def test_a_bare_hooks_path_is_respected_from_a_linked_worktree_too(make_pushing, tmp_path):
+    hosted = make_pushing()
+    hosted.repo.git("config", "core.hooksPath", str(tmp_path / "hooks"))
+    hosted.ledger("init")
+    assert not (hosted.path / ".git/hooks/pre-push").exists()
+    hosted.repo.git("worktree", "add", "-q", "-b", "topic", str(tmp_path / "linked"))
+    done = push(hosted, "origin", "topic", where=tmp_path / "linked")
+    assert done.returncode == 1
+    assert "never recorded" in done.stdout
+    hosted.record("it")
+    assert push(hosted, "origin", "topic", where=tmp_path / "linked").returncode == 0
+    assert stands(hosted, "refs/heads/topic") == hosted.head("topic")
+
+
+def test_a_hook_of_husky_hands_everything_on(make_pushing):
+    """As husky 9 lays it out: git runs `.husky/_/pre-push`, which runs the tracked `.husky/pre-push`."""
+    hosted = make_pushing()
+    hosted.repo.git("config", "core.hooksPath", ".husky/_")
+    wrapper = '#!/usr/bin/env sh\ns="$(dirname "$(dirname "$0")")/$(basename "$0")"\n[ ! -f "$s" ] && exit 0\nsh -e "$s" "$@"\n'
+    hosted.repo.write(".husky/_/pre-push", wrapper, mode=0o755)
+    hosted.repo.write(".husky/_/.gitignore", "*")
+    hosted.repo.commit({".husky/pre-push": 'git-ledger hook pre-push "$@"\n'})
+    done = push(hosted, "origin", "main")
+    assert (done.returncode, "refs/heads/main: evidence failed" in done.stdout) == (1, True)
+    hosted.record("it")
+    assert push(hosted, "origin", "main").returncode == 0
+
+
+def pre_commit(**variables: str) -> dict[str, str]:
+    """What pre-commit 4 sets for its hooks: no input, no arguments, these variables."""
+    names = {"PRE_COMMIT": "1", "PRE_COMMIT_REMOTE_NAME": "origin", "PRE_COMMIT_REMOTE_URL": "u"}
+    return names | {f"PRE_COMMIT_{name.upper()}": value for name, value in variables.items()}
+
+
+def test_what_pre_commit_shows_of_a_push_is_judged_and_what_it_hides_is_said(make_pushing):
+    hosted = make_pushing()
+    branch = {"local_branch": "refs/heads/main", "remote_branch": "refs/heads/main"}
+    known = pre_commit(**branch, from_ref=hosted.head("main~1"), to_ref=hosted.head())
+    for env in (known, pre_commit(**branch)):  # a branch that is new on the remote comes without its commits
+        done = hosted.ledger("hook", "pre-push", env=env, expect=1)
+        assert "refs/heads/main: evidence failed" in done.err
+        assert "pre-commit shows the first ref of a push" in done.err
+    gone = pre_commit(local_branch="(delete)", remote_branch="refs/heads/old")
+    assert hosted.ledger("hook", "pre-push", env=gone).err == ""
+
+
+def test_where_nothing_can_be_seen_of_a_push_head_is_judged(make_pushing):
+    hosted = make_pushing()
+    done = hosted.ledger("hook", "pre-push", expect=1)
+    assert "refs/heads/main: evidence failed" in done.err
+    assert "hides what is pushed" in done.err
+    assert hosted.ledger("hook", "pre-push", "origin", "url").err == ""  # git itself: there is nothing to push
+
+
+def test_one_push_asks_for_a_passphrase_once(make_pushing, tmp_path):
+    """Two branches at one commit whose shard is red: run for each, signed by one key that was opened once."""
+    hosted = make_pushing()
+    key = hosted.key("locked")
+    subprocess.run(["ssh-keygen", "-q", "-p", "-N", "secret", "-f", str(key)], check=True, capture_output=True)
+    signers = hosted.path / ".gitledger/allowed_signers"
+    line = f'runner@example.org namespaces="gitledger" {hosted.public("locked")}\n'
+    hosted.repo.commit({".gitledger/allowed_signers": signers.read_text() + line, "check.sh": "exit 1\n"})
+    hosted.repo.git("push", "-q", "origin", "main")
+    hosted.repo.commit({"src/a": "9"})
+    hosted.repo.git("branch", "twin")
+    hosted.repo.git("config", "gitledger.prePush", "run")
+    hosted.repo.git("config", "gitledger.signingKey", str(key))
+    ask = tmp_path / "ask"
+    ask.write_text(f"#!/bin/sh\necho x >> {tmp_path}/asked\necho secret\n")
+    ask.chmod(0o755)
+    hosted.repo.env.update({"SSH_ASKPASS": str(ask), "SSH_ASKPASS_REQUIRE": "force", "DISPLAY": ":0"})
+    hosted.ledger("init", "--key", str(hosted.key("alice")))
+    done = push(hosted, "origin", "main", "twin")
+    assert done.returncode == 1
+    assert done.stdout.count("ran 1 shards") == 2, done.stdout
+    assert (tmp_path / "asked").read_text().split() == ["x"]
