@@ -52,10 +52,10 @@ def collect(
             try:
                 entry = read_entry(path)
                 require_ours(entry, config, commit, tree)
+                found.brought.append(_store(session, config, entry, signer, user=user))
             except DecodeError as error:
                 found.refused.append(error)
                 continue
-            found.brought.append(_store(session, config, entry, signer, user=user))
             take_entry(path)
     return found
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from gitledger.errors import LedgerError
+from gitledger.machine.memory import memory_now
 from gitledger.machine.sole import sole_driver
 
 
@@ -226,6 +227,15 @@ def test_more_memory_than_there_is_is_the_machines_fault_and_other_shards_run(dr
     assert [(str(key), fault.code) for key, fault in done.faults.items()] == [("a", "machine-not-ready")]
     assert done.exit_status == 99
     assert project.plan() == {"a": ("stale", "never-recorded"), "b": ("fresh", "recorded")}
+
+
+def test_shards_that_declare_more_than_fits_together_run_one_after_the_other(driven):
+    free = memory_now().free_bytes * 6 // 10
+    alone = f"mkdir $OUT/busy && sleep 0.3 && rmdir $OUT/busy ##, memory: {free}B"
+    project = driven(config({"a": alone, "b": alone}))
+
+    assert project.run(jobs=2).exit_status == 0
+    assert any("of memory" in why for why in project.watch.waited)
 
 
 def test_gpus_are_handed_out_apart_and_stand_in_the_receipts(driven, smi):
