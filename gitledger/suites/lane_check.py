@@ -153,7 +153,7 @@ def _assert_proof(report: CapabilityReport, *, lane: str, model: str) -> None:
         "another lane": report.lane.id != lane,
         "no executed forward": not report.forward.executed,
         "a forward without duration": not (report.timing.duration_ms or 0) > 0,
-        "a report that does not come back": CapabilityReport.from_json(report.to_json()) != report,
+        "a report that does not come back": type(report).from_json(report.to_json()) != report,
     }
     found = [fault for fault, holds in faults.items() if holds]
     if found:

@@ -23,6 +23,7 @@ from gitledger.lanes.supervise import World
 from gitledger.records.capability import CapabilityReport, decode_reports
 from gitledger.records.capability_place import LaneClaim
 from gitledger.records.capability_work import LayersClaim
+from gitledger.suites import lane_check
 from gitledger.workflows.doctor_tasks import AskedOfDoctor, tasks_of
 
 
@@ -461,3 +462,13 @@ def test_the_lane_check_of_a_model_that_the_lane_does_not_declare_fails(suite):
     status, out = check(suite, "--ledger-lane", "cpu", env={"GITLEDGER_DOCTOR_MODEL": "other"})
     assert status == 1
     assert "no-such-run" in out
+
+
+def test_the_lane_check_asserts_what_the_seed_of_lanes_asks_for(on_cpu):
+    lane_check._assert_proof(on_cpu, lane="cpu", model="minilm")
+    for asked, fault in (
+        ({"lane": "gpu", "model": "minilm"}, "lane"),
+        ({"lane": "cpu", "model": "tiny"}, "model"),
+    ):
+        with pytest.raises(lane_check.LaneCheckError, match=f"another {fault}"):
+            lane_check._assert_proof(on_cpu, **asked)
