@@ -11,8 +11,11 @@ from gitledger.machine.sole import sole_driver
 from gitledger.records.bodies import decode_log
 from gitledger.records.envelope import Envelope
 from gitledger.records.ids import CommitId, ShardKey
+from gitledger.records.receipt import ShardReceipt
+from gitledger.records.statement import SHARD_RECEIPT
 from gitledger.trust.sign import claim_of, sign_payload
 from gitledger.trust.signer import Signer
+from gitledger.trust.verified import Rejected, open_record
 from gitledger.verdict.verify import agreeing_snapshot
 from gitledger.workflows.compose import earlier_attempts
 from gitledger.workflows.judge import plan
@@ -24,7 +27,7 @@ from gitledger.workflows.spool import Collected, entries, read_entry, require_ou
 from gitledger.workflows.target import head_of
 from gitledger.workflows.trusted import read_config
 
-__all__ = ["Spoils", "collect", "collect_and_merge"]
+__all__ = ["Spoils", "collect", "collect_and_merge", "receipts_on"]
 
 LOCK_S = 60.0
 
@@ -58,6 +61,21 @@ def collect(
                 continue
             take_entry(path)
     return found
+
+
+def receipts_on(session: Session, commit: CommitId) -> list[Brought]:
+    """Return the shard receipts that a commit has, whoever put them there, the oldest first; none is believed."""
+    found = []
+    for line in session.ledger.lines(commit):
+        opened = open_record(line, commit=commit)
+        if isinstance(opened, Rejected) or opened.statement.predicate_type != SHARD_RECEIPT:
+            continue
+        try:
+            receipt = ShardReceipt.decode(opened.statement)
+        except DecodeError:
+            continue
+        found.append(Brought(receipt=receipt, record=opened.id))
+    return sorted(found, key=lambda item: (item.receipt.session.ended_at, item.record))
 
 
 def collect_and_merge(

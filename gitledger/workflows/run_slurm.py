@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -19,14 +19,14 @@ from gitledger.machine.interrupts import Interrupts
 from gitledger.machine.slurm import Slurm
 from gitledger.machine.slurm_script import Batch, Place, follower_script, task_script
 from gitledger.machine.sole import sole_driver
-from gitledger.records.ids import CommitId, ShardKey
+from gitledger.records.ids import CommitId, RecordId, ShardKey
 from gitledger.trust.signer import Signer
 from gitledger.verdict.verify import agreeing_snapshot
 from gitledger.workflows.drive import Job, Watch
 from gitledger.workflows.judge import Plan, plan
 from gitledger.workflows.notes_author import notes_identity
 from gitledger.workflows.run import RunRequest, chosen, jobs_of, merge_what_stands, refuse_dirt
-from gitledger.workflows.run_collect import collect
+from gitledger.workflows.run_collect import collect, receipts_on
 from gitledger.workflows.run_node import fault_of
 from gitledger.workflows.run_result import Brought, RunResult
 from gitledger.workflows.run_shard import may_retry
@@ -38,6 +38,7 @@ __all__ = ["SlurmRequest", "batches_of", "place_of", "run_on_slurm"]
 POLL_S = (0.5, 5.0)
 """The first pause between two looks, and the longest."""
 TICK_S = 0.1
+HEARTBEAT_S = 60.0
 SILENT_S = 600.0
 """How long a controller that does not answer is asked again: it is restarted now and then."""
 LATE_S = 3.0
@@ -197,6 +198,7 @@ class _Trip:
     interrupts: Interrupts
     target: CommitId
     brought: dict[ShardKey, list[Brought]] = field(default_factory=dict)
+    before: frozenset[RecordId] = frozenset()
 
     def run(self) -> RunResult:
         self.place.spool.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -211,8 +213,9 @@ class _Trip:
         result = RunResult(commit=self.target, asked=asked, union=found.union)
         faults: dict[ShardKey, LedgerError] = {}
         if jobs:
+            self.before = self.records()
             faults = self.fly(config, found, flight, jobs)
-            result = replace(result, results=self.brought, faults=faults)
+            result = replace(result, results=self.results(jobs), faults=faults)
         if self.interrupts.received:
             self.say_how_to_go_on(flight)
             return replace(result, interrupted=self.interrupts.received[0])
@@ -229,24 +232,37 @@ class _Trip:
         limit = found.case.trusted.config.policy.max_attempts
         lost: dict[ShardKey, LedgerError] = {}
         for _ in range(1 + self.request.retries):
-            known = {key: len(items) for key, items in self.brought.items()}
+            known = self.records()
             flying = self.flying(flight)
             self.submit(config, flight, [job for job in jobs if str(job.key) not in flying])
             self.wait(config, flight)
             if self.interrupts.received:
                 return lost
             self.wait_for_files(config, partial(self.missing, jobs, known))
-            lost = {key: self.lost(flight, key) for key in self.missing(jobs, known)}
-            jobs = [
-                job for job in jobs if job.key not in lost and may_retry(self.brought[job.key][-1].receipt, limit)
-            ]
+            lost |= {key: self.lost(flight, key) for key in self.missing(jobs, known)}
+            newest = {key: items[-1].receipt for key, items in self.results(jobs).items()}
+            jobs = [job for job in jobs if job.key in newest and may_retry(newest[job.key], limit)]
             if not jobs:
                 break
         return lost
 
-    def missing(self, jobs: Sequence[Job], known: Mapping[ShardKey, int]) -> list[ShardKey]:
-        """Return the shards of which no more receipts have come than were `known`."""
-        return [job.key for job in jobs if len(self.brought.get(job.key, ())) == known.get(job.key, 0)]
+    def records(self) -> frozenset[RecordId]:
+        return frozenset(item.record for item in receipts_on(self.session, self.target))
+
+    def results(self, jobs: Sequence[Job]) -> dict[ShardKey, list[Brought]]:
+        """Return the receipts that have come for shards, by us or by the following job where it has a key."""
+        wanted = {job.key for job in jobs}
+        logs = {item.record: item for items in self.brought.values() for item in items}
+        found: dict[ShardKey, list[Brought]] = {}
+        for item in receipts_on(self.session, self.target):
+            if item.receipt.key in wanted and item.record not in self.before:
+                found.setdefault(item.receipt.key, []).append(logs.get(item.record, item))
+        return found
+
+    def missing(self, jobs: Sequence[Job], known: Collection[RecordId]) -> list[ShardKey]:
+        """Return the shards of which no receipt has come beside those that were `known`."""
+        come = {item.receipt.key for item in receipts_on(self.session, self.target) if item.record not in known}
+        return [job.key for job in jobs if job.key not in come]
 
     def flying(self, flight: _Flight) -> set[str]:
         """Return the shards whose newest task waits or runs."""
@@ -288,7 +304,7 @@ class _Trip:
         """Collect until no job is left, or a signal came."""
         pause_s, longest_s = POLL_S
         left = [*flight.arrays, *flight.followers]
-        heard_s = time.monotonic()
+        heard_s = said_s = time.monotonic()
         while left and not self.interrupts.received:
             self.collect(config)
             try:
@@ -298,10 +314,12 @@ class _Trip:
                 if time.monotonic() - heard_s > SILENT_S:
                     raise
                 self.watch.news(f"asking again: {error.message}")
+            if time.monotonic() - said_s >= HEARTBEAT_S:
+                said_s = time.monotonic()
+                self.watch.news(f"waiting for job {', '.join(left)}; {len(self.brought)} shards have come")
             until = time.monotonic() + (pause_s if left else 0.0)
             while time.monotonic() < until and not self.interrupts.received:
                 time.sleep(TICK_S)
-                self.watch.tick((), ())
             pause_s = min(longest_s, pause_s * 1.5)
         self.collect(config)
 

@@ -149,6 +149,35 @@ def test_who_stops_waiting_comes_back_to_the_same_jobs(on_slurm, out):
     assert project.verify()[0] == "passed"
 
 
+def test_what_the_following_job_has_signed_with_a_key_of_its_own_is_no_loss(on_slurm, out):
+    """The one who waits is stopped until all is over; the home has a key, so nothing is left for them to sign."""
+    project = on_slurm(shards({"a": "touch $OUT/on; sleep 2", "b": "false"}))
+    home = Path(project.repo.env["HOME"]) / ".ssh"
+    home.mkdir(mode=0o700)
+    (home / "id_ed25519").write_bytes(project.key("alice").read_bytes())
+    (home / "id_ed25519").chmod(0o600)
+    waiting = subprocess.Popen(
+        ["git-ledger", "run", "--on", "slurm", "--json"],
+        cwd=project.path,
+        env=dict(project.repo.env),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        wait_for((out / "on").exists)
+        wait_for(lambda: state(project)["followers"])
+        waiting.send_signal(signal.SIGSTOP)
+        wait_for(lambda: not subprocess.run(["squeue", "-h"], capture_output=True, check=True, timeout=60).stdout)
+        waiting.send_signal(signal.SIGCONT)
+        said, _ = waiting.communicate(timeout=90)
+    finally:
+        waiting.kill()
+
+    document = json.loads(said)
+    assert {item["name"]: item["outcome"] for item in document["ran"]} == {"a": "passed", "b": "failed"}
+    assert (document["not_run"], waiting.returncode) == ([], 1)
+
+
 def test_a_task_that_is_cancelled_leaves_what_it_had(on_slurm, out):
     project = on_slurm(shards({"a": "touch $OUT/on; sleep 300"}))
     waiting = subprocess.Popen(
