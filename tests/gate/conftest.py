@@ -212,7 +212,6 @@ class GitHub:
     summaries: dict[str, str] = field(default_factory=dict)
     logs: dict[str, str] = field(default_factory=dict)
     source: Path = WORKFLOW
-    server_url: str = ""
 
     def __post_init__(self) -> None:
         self.flow = yaml.safe_load(self.source.read_text("utf-8"))
@@ -285,16 +284,37 @@ class GitHub:
         for step in self.flow["jobs"][job]["steps"]:
             if not self._holds(step.get("if"), context, good=good):
                 continue
-            if "uses" in step:
+            if step.get("uses", "").startswith("owner/git-ledger/hooks/github@"):
+                status, text = self._composite(step, job, workspace, context)
+            elif "uses" in step:
                 self._use(step, workspace, context)
                 continue
-            status, text = self._shell(step, job, workspace, context)
+            else:
+                status, text = self._shell(step, job, workspace, context)
             log.append(text)
             good = good and status == 0
         for key, value in self.flow["jobs"][job].get("outputs", {}).items():
             outputs[key] = spelled(self._value(value, context))
         self.logs[name] = "".join(log)
         return "success" if good else "failure"
+
+    def _composite(self, step: Any, job: str, workspace: Path, context: dict[str, Any]) -> tuple[int, str]:
+        """Run our composite action: its steps, with its inputs."""
+        action = yaml.safe_load((ROOT / "hooks/github/action.yml").read_text("utf-8"))
+        given = {key: spelled(self._value(value, context)) for key, value in step["with"].items()}
+        assert set(given) <= set(action["inputs"])
+        inputs = {key: given.get(key, body.get("default", "")) for key, body in action["inputs"].items()}
+        inner = as_context({**context, "inputs": inputs, "steps": {}})
+        worst, log = 0, []
+        for one in action["runs"]["steps"]:
+            if self._holds(one.get("if"), inner, good=worst == 0):
+                status, text = self._shell(one, job, workspace, inner)
+                worst = worst or status
+                log.append(text)
+        if "id" in step:
+            outputs = {key: spelled(self._value(body["value"], inner)) for key, body in action["outputs"].items()}
+            context["steps"][step["id"]] = Null(outputs=Null(outputs))
+        return worst, "".join(log)
 
     def _shell(self, step: Any, job: str, workspace: Path, context: dict[str, Any]) -> tuple[int, str]:
         assert step["shell"] == "bash"

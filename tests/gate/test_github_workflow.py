@@ -35,7 +35,7 @@ def key_of(hosted) -> dict[str, str]:
 
 
 def test_the_seeds_story_of_three_shards_one_threshold_and_one_that_never_starts(
-    make_hosted, make_github, pull_request, blocking
+    make_hosted, make_github, pull_request
 ):
     """Red, naming the shard that never ran; its rerun alone makes it green; the threshold is applied once."""
     hosted = make_hosted(CONFIG, SUITE)
@@ -62,10 +62,6 @@ def test_the_seeds_story_of_three_shards_one_threshold_and_one_that_never_starts
     hosted.repo.git("fetch", "-q")
     hosted.ledger("sync", "--fetch-only")
     assert hosted.verify("--policy-from", "origin/main", head)[0] == "passed"
-    # Nothing is stale any more: the matrix is empty, its job is skipped, and that alone is accepted.
-    assert github.run() == "success"
-    assert github.results["shard"]["result"] == "skipped"
-    assert github.results["plan"]["outputs"]["any"] == "false"
 
 
 def test_a_red_shard_is_published_and_stays_red_until_it_is_mended(hosted, make_github, pull_request):
