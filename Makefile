@@ -41,8 +41,8 @@ test: $(STAMP) ## the test suite
 test-lanes: $(STAMP_LANES) ## the doctor for real: a CPU build of torch, two models out of packages (minutes)
 	GITLEDGER_TEST_TORCH=$(abspath $(BIN_LANES))/python $(BIN_LANES)/python -m pytest -q -m lanes --timeout 600 tests/lanes/test_real_doctor.py
 
-test-real: $(STAMP) ## packages from the index, with their own tests, through the whole path
-	$(BIN)/python -m pytest -q -m real -o faulthandler_timeout=0 tests/real
+test-real: $(STAMP) ## packages from the index through the whole path, hook managers, linters of workflows
+	$(BIN)/python -m pytest -q -m real -o faulthandler_timeout=0 tests/real tests/gate
 
 test-slurm: $(STAMP) ## against a real one-node Slurm, installed and started for it (root, Debian)
 	tests/slurm/cluster run timeout 220 $(BIN)/python -m pytest -q -m slurm tests/slurm
