@@ -6,7 +6,6 @@ interruption waits for the same jobs and submits none twice.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -31,6 +30,7 @@ from gitledger.workflows.run_node import fault_of
 from gitledger.workflows.run_result import Brought, RunResult
 from gitledger.workflows.run_shard import may_retry
 from gitledger.workflows.session import Session
+from gitledger.workflows.slurm_submission import Submission
 from gitledger.workflows.target import head_of
 
 __all__ = ["SlurmRequest", "batches_of", "place_of", "run_on_slurm"]
@@ -43,7 +43,6 @@ SILENT_S = 600.0
 """How long a controller that does not answer is asked again: it is restarted now and then."""
 LATE_S = 3.0
 """How long a receipt may take from a node's disk to ours, once its job has ended."""
-_STATE = "state.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,49 +114,6 @@ def _refuse_shared_reports(jobs: Sequence[Job]) -> None:
             )
 
 
-@dataclass(slots=True, kw_only=True)
-class _Flight:
-    """What was submitted for one commit: shards by job and index, and the jobs that follow."""
-
-    commit: CommitId
-    file: Path
-    arrays: dict[str, dict[int, str]] = field(default_factory=dict)
-    followers: list[str] = field(default_factory=list)
-
-    @classmethod
-    def read(cls, spool: Path, commit: CommitId) -> _Flight:
-        """Return what the spool says; what can't be read was not submitted by us."""
-        flight = cls(commit=commit, file=spool / _STATE)
-        try:
-            known = json.loads(flight.file.read_bytes())
-            if known["commit"] == commit:
-                flight.arrays = {
-                    str(job): {int(index): str(name) for index, name in tasks.items()}
-                    for job, tasks in known["arrays"].items()
-                }
-                flight.followers = [str(job) for job in known["followers"]]
-        except (OSError, ValueError, TypeError, KeyError, AttributeError):
-            return cls(commit=commit, file=spool / _STATE)
-        return flight
-
-    def write(self) -> None:
-        half = self.file.with_suffix(".half")
-        known = {"arrays": self.arrays, "commit": self.commit, "followers": self.followers}
-        half.write_text(json.dumps(known, indent=1, sort_keys=True), "utf-8")
-        half.rename(self.file)
-
-    def names(self) -> set[str]:
-        return {name for tasks in self.arrays.values() for name in tasks.values()}
-
-    def task_of(self, key: ShardKey) -> tuple[str, int] | None:
-        """Return the newest task of a shard."""
-        for job, tasks in reversed(self.arrays.items()):
-            for index, name in tasks.items():
-                if name == str(key):
-                    return job, index
-        return None
-
-
 def run_on_slurm(
     session: Session,
     request: RunRequest,
@@ -203,7 +159,7 @@ class _Trip:
     def run(self) -> RunResult:
         self.place.spool.mkdir(mode=0o700, parents=True, exist_ok=True)
         (self.place.spool / "logs").mkdir(exist_ok=True)
-        flight = _Flight.read(self.place.spool, self.target)
+        submitted = Submission.read(self.place.spool, self.target)
         found = self.plan()
         config = found.case.inputs.config
         if self.collect(config):  # what an earlier submission left
@@ -214,10 +170,10 @@ class _Trip:
         faults: dict[ShardKey, LedgerError] = {}
         if jobs:
             self.before = self.records()
-            faults = self.fly(config, found, flight, jobs)
+            faults = self.go(config, found, submitted, jobs)
             result = replace(result, results=self.results(jobs), faults=faults)
         if self.interrupts.received:
-            self.say_how_to_go_on(flight)
+            self.say_how_to_go_on(submitted)
             return replace(result, interrupted=self.interrupts.received[0])
         last = self.plan()
         if agreeing_snapshot(last.union, last.case.situation):  # the following job had a key, and has merged
@@ -227,19 +183,21 @@ class _Trip:
     def plan(self) -> Plan:
         return plan(self.session, self.target, policy_from=self.request.policy_from, carry=self.request.carry)
 
-    def fly(self, config: Config, found: Plan, flight: _Flight, jobs: list[Job]) -> dict[ShardKey, LedgerError]:
+    def go(
+        self, config: Config, found: Plan, submitted: Submission, jobs: list[Job]
+    ) -> dict[ShardKey, LedgerError]:
         """Submit, wait and collect, again for what may be retried; return the shards that left nothing."""
         limit = found.case.trusted.config.policy.max_attempts
         lost: dict[ShardKey, LedgerError] = {}
         for _ in range(1 + self.request.retries):
             known = self.records()
-            flying = self.flying(flight)
-            self.submit(config, flight, [job for job in jobs if str(job.key) not in flying])
-            self.wait(config, flight)
+            under_way = self.under_way(submitted)
+            self.submit(config, submitted, [job for job in jobs if str(job.key) not in under_way])
+            self.wait(config, submitted)
             if self.interrupts.received:
                 return lost
             self.wait_for_files(config, partial(self.missing, jobs, known))
-            lost |= {key: self.lost(flight, key) for key in self.missing(jobs, known)}
+            lost |= {key: self.lost(submitted, key) for key in self.missing(jobs, known)}
             newest = {key: items[-1].receipt for key, items in self.results(jobs).items()}
             jobs = [job for job in jobs if job.key in newest and may_retry(newest[job.key], limit)]
             if not jobs:
@@ -264,12 +222,12 @@ class _Trip:
         come = {item.receipt.key for item in receipts_on(self.session, self.target) if item.record not in known}
         return [job.key for job in jobs if job.key not in come]
 
-    def flying(self, flight: _Flight) -> set[str]:
+    def under_way(self, submitted: Submission) -> set[str]:
         """Return the shards whose newest task waits or runs."""
-        states = {job: self.slurm.tasks(job) for job in flight.arrays if self.slurm.is_queued(job)}
+        states = {job: self.slurm.tasks(job) for job in submitted.arrays if self.slurm.is_queued(job)}
         found: set[str] = set()
-        for name in flight.names():
-            job, index = flight.task_of(ShardKey.parse(name)) or ("", 0)
+        for name in submitted.names():
+            job, index = submitted.task_of(ShardKey.parse(name)) or ("", 0)
             state = states.get(job, {}).get(index)
             if state is not None and not state.is_over:
                 found.add(name)
@@ -282,7 +240,7 @@ class _Trip:
             time.sleep(TICK_S)
             self.collect(config)
 
-    def submit(self, config: Config, flight: _Flight, jobs: Sequence[Job]) -> None:
+    def submit(self, config: Config, submitted: Submission, jobs: Sequence[Job]) -> None:
         if not jobs:
             return
         notes_identity(self.session, config.notes)
@@ -291,19 +249,19 @@ class _Trip:
         batches = batches_of(config, self.target, jobs, limit=limit, timeout_s=self.request.timeout_s)
         for batch in batches:
             job = self.slurm.submit(task_script(batch, self.place))
-            flight.arrays[job] = batch.tasks
-            flight.write()
+            submitted.arrays[job] = batch.tasks
+            submitted.write()
             self.watch.news(f"submitted {len(batch.tasks)} shards as job {job}")
         name = f"git-ledger-{self.target[:8]}-merge"
-        flight.followers.append(
-            self.slurm.submit(follower_script(name, self.place), after=list(flight.arrays)[-len(batches) :])
+        submitted.followers.append(
+            self.slurm.submit(follower_script(name, self.place), after=list(submitted.arrays)[-len(batches) :])
         )
-        flight.write()
+        submitted.write()
 
-    def wait(self, config: Config, flight: _Flight) -> None:
+    def wait(self, config: Config, submitted: Submission) -> None:
         """Collect until no job is left, or a signal came."""
         pause_s, longest_s = POLL_S
-        left = [*flight.arrays, *flight.followers]
+        left = [*submitted.arrays, *submitted.followers]
         heard_s = said_s = time.monotonic()
         while left and not self.interrupts.received:
             self.collect(config)
@@ -314,7 +272,7 @@ class _Trip:
                 if time.monotonic() - heard_s > SILENT_S:
                     raise
                 self.watch.news(f"asking again: {error.message}")
-            if time.monotonic() - said_s >= HEARTBEAT_S:
+            if left and time.monotonic() - said_s >= HEARTBEAT_S:
                 said_s = time.monotonic()
                 self.watch.news(f"waiting for job {', '.join(left)}; {len(self.brought)} shards have come")
             until = time.monotonic() + (pause_s if left else 0.0)
@@ -335,9 +293,9 @@ class _Trip:
             self.watch.news(f"left in the spool: {error.message} [{error.code}]")
         return bool(spoils.brought)
 
-    def lost(self, flight: _Flight, key: ShardKey) -> LedgerError:
+    def lost(self, submitted: Submission, key: ShardKey) -> LedgerError:
         """Return what is known of a task that left no receipt."""
-        task = flight.task_of(key)
+        task = submitted.task_of(key)
         why = fault_of(self.place.spool, key)
         if not why and task is not None:
             state = self.slurm.tasks(task[0]).get(task[1])
@@ -345,8 +303,8 @@ class _Trip:
         name = "its task" if task is None else f"task {task[0]}_{task[1]}"
         return InconclusiveError("slurm-task-lost", f"{key}: {name} left no receipt: {why}", "git ledger run")
 
-    def say_how_to_go_on(self, flight: _Flight) -> None:
-        jobs = " ".join(_queued(self.slurm, [*flight.arrays, *flight.followers]))
+    def say_how_to_go_on(self, submitted: Submission) -> None:
+        jobs = " ".join(_queued(self.slurm, [*submitted.arrays, *submitted.followers]))
         if jobs:
             self.watch.news(f"the jobs go on: the same command waits for them again, `scancel {jobs}` ends them")
 

@@ -161,7 +161,7 @@ def test_two_shards_that_write_one_report_never_run_at_the_same_time(driven):
 
 
 def test_the_longest_comes_first_by_the_durations_of_the_ledger(driven):
-    project = driven(config({"quick": "echo quick >> $OUT/order", "slow": "sleep 0.4; echo slow >> $OUT/order"}))
+    project = driven(config({"quick": "echo quick >> $OUT/order", "slow": "sleep 1; echo slow >> $OUT/order"}))
     project.run()
     project.repo.commit({"src/a.py": "2\n"})
     (project.out / "order").unlink()
