@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,21 @@ def test_the_templates_hold():
 
 
 RECORD = 'git ledger record --shard "$shard"'
+
+
+def test_workflows_that_the_manual_shows_hold_too():
+    shown = re.findall(r"^```yml\n(.*?)^```", (ROOT / "docs/how-to/gate.md").read_text("utf-8"), re.S | re.M)
+    assert [codes(text, frozenset({"unit", "lint"})) for text in shown] == [[]]
+
+
+def test_every_rule_stands_in_the_manual_with_its_code():
+    rules = "".join(path.read_text("utf-8") for path in (ROOT / "gitledger/workflows").glob("check_workflow_*.py"))
+    said = set(re.findall(r'blocking\(\s*"([a-z-]+)"', rules))
+    page = (ROOT / "docs/how-to/gate.md").read_text("utf-8")
+    assert said == {code for code in re.findall(r"`([a-z]+(?:-[a-z]+)+)`", page) if code in said}
+    assert len(said) == 23
+
+
 JUDGE = 'git ledger gate --needs "$NEEDS" "${options[@]}"'
 GATE_IF = "    needs: [plan, shard]\n    if: always()\n"
 HEAD = "          ref: ${{ github.event.pull_request.head.sha || github.sha }}\n"
