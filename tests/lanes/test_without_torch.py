@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import importlib
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -120,7 +119,3 @@ def test_a_newer_recipe_than_we_know_is_read_and_counts_for_nothing(world, passe
     record = world.put(replace(passed, recipe=replace(passed.recipe, version="99")))
     assert world.cell()[0] == "missing"
     assert world.ignored() == {record: "unknown-recipe-version"}
-
-
-def test_the_environment_of_this_suite_does_not_choose_a_model():
-    assert not [name for name in os.environ if name.startswith(("GITLEDGER_DOCTOR", "MESHNET"))]
