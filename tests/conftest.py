@@ -124,6 +124,20 @@ def hermetic_env(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.fixture
+def tracer(tmp_path: Path, hermetic_env: dict[str, str]) -> Any:
+    """A tracer that works here; no skip for which a strict run allows."""
+    from gitledger.errors import MachineError
+    from gitledger.machine.trace import find_tracer
+
+    folder = tmp_path / "tracer"
+    folder.mkdir()
+    try:
+        return find_tracer(hermetic_env, folder)
+    except MachineError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
 def make_repo(tmp_path: Path, hermetic_env: dict[str, str]):
     """Return a maker of real, empty repositories: `make_repo("name", "--bare")`."""
 

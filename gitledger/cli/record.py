@@ -36,6 +36,7 @@ MODES = ("local", "ci", "ci-gpu")
 @click.option("--unsigned", is_flag=True, help="Don't sign (counts only where policy allows it).")
 @click.option("--best-effort", is_flag=True, help="Exit as the command did, even if nothing could be stored.")
 @click.option("--pass-agent", is_flag=True, help="Let the command reach the SSH agent.")
+@click.option("--trace", is_flag=True, help="Observe what it opens by strace too, whatever it is written in.")
 @with_key
 @with_json
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND…]")
@@ -56,6 +57,7 @@ def command(
     unsigned: bool,
     best_effort: bool,
     pass_agent: bool,
+    trace: bool,
     key: str | None,
     as_json: bool,
     words: tuple[str, ...],
@@ -83,7 +85,7 @@ def command(
     config = read_config(session.repo, head_of(session))
     if capability is not None:
         others = (shard, variant, junit, reportlog, ctrf, mode, timeout, paths, extra_paths, exclude_paths, words)
-        if any(others) or unsigned or best_effort:
+        if any(others) or unsigned or best_effort or trace:
             raise UsageError("usage", "--capability stands alone, with --key and --json", "leave the others out")
         return _record_capability(output, session, config, capability, key=key, as_json=as_json)
     if shard is None:
@@ -98,6 +100,8 @@ def command(
         report=_report_of({"junit": junit, "reportlog": reportlog, "ctrf": ctrf}),
     )
     request = request_of(config, asked)
+    if trace and request.command is None:
+        raise UsageError("usage", "--trace watches a command, and none is to run", "leave --trace out")
     if timeout is not None:
         try:
             request = replace(request, timeout_s=parse_duration(timeout))
@@ -121,6 +125,7 @@ def command(
         mode=mode,
         best_effort=best_effort,
         pass_agent=pass_agent,
+        trace=trace,
         user=user_name(session),
         echo=echo,
     )

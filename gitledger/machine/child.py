@@ -28,6 +28,7 @@ from gitledger.machine.oom import OomWatch
 from gitledger.machine.processes import MARKER, sweep
 from gitledger.machine.stall import StallWatch
 from gitledger.machine.tail import Tail
+from gitledger.machine.trace import Tracing, missing_command
 
 __all__ = ["GRACE_S", "ChildExit", "run_child", "shell_status"]
 
@@ -94,6 +95,7 @@ def run_child(
     stdin: int | None = None,
     interrupts: Interrupts | None = None,
     held: Sequence[int] = (),
+    tracing: Tracing | None = None,
 ) -> ChildExit:
     """Run a command to its end, its output in the new file `log`, and return how it ended; nothing of it is left.
 
@@ -102,13 +104,18 @@ def run_child(
     before to whatever of it handles that signal. `echo` is given the output while it runs. `stdin` is a
     descriptor, /dev/null unless given. `interrupts` is the driver's; without it, signals are taken in here where
     this is the main thread. `held` are descriptors, such as a lock's, that stay open until nothing of the command
-    is left, even where the driver is killed; the command doesn't get them.
+    is left, even where the driver is killed; the command doesn't get them. `tracing`: the tracer to run it under.
 
     Raises `MachineError`: `command-missing`, `command-not-found` (a shell's 127), `command-not-executable` (126),
     `command-malformed`, `folder-unusable`, `log-unwritable`, `keeper-failed`.
     """
     marker = secrets.token_hex(8)
-    request = _encode_request(argv, cwd, _marked(env, marker), (timeout_s, grace_s, dump_signal))
+    numbers = (timeout_s, grace_s, dump_signal)
+    request = _encode_request(argv, cwd, _marked(env, marker), numbers)
+    if tracing is not None:
+        # The tracer would say it in its own way, and with a status of its own.
+        _require_started(missing_command(argv[0], cwd, env) if cwd.is_dir() else None, argv[0], cwd)
+        request = _encode_request([*tracing.words, *argv], cwd, _marked(env, marker), numbers)
     with ExitStack() as stack:
         if interrupts is None and threading.current_thread() is threading.main_thread():
             interrupts = stack.enter_context(Interrupts())
@@ -118,12 +125,18 @@ def run_child(
         driver = _Driver(tail=tail, clock=clock, marker=marker, command=argv[0], folder=cwd, held=tuple(held))
         if stall_s is not None:
             driver.stall = StallWatch(stall_s, progress)
+        if tracing is not None:
+            stack.enter_context(tracing)
         stack.callback(driver.close)
         driver.start(request, log_fd, stdin)
         if interrupts is not None:
             driver.told = interrupts.received
             stack.enter_context(interrupts.listener(driver.interrupt))
-        return driver.wait()
+        ended = driver.wait()
+        if tracing is not None:
+            tracing.finish()
+            _require_started(tracing.refused(), argv[0], cwd)
+        return ended
 
 
 @dataclass
@@ -331,6 +344,12 @@ def _write_all(fd: int, content: bytes) -> None:
     view = memoryview(content)
     while view:
         view = view[os.write(fd, view) :]
+
+
+def _require_started(number: int | None, command: str, folder: Path) -> None:
+    """Raise for the errno at which the command could not be started, where there is one."""
+    if number is not None:
+        raise _start_error(["command", str(number)], command, folder)
 
 
 def _start_error(failure: list[str], command: str, folder: Path) -> Exception:

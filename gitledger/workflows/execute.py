@@ -13,6 +13,7 @@ from gitledger.config.schema import DURATIONS_PATH
 from gitledger.errors import ConfigError, DecodeError, ManifestError
 from gitledger.machine.child import ChildExit, run_child
 from gitledger.machine.redact import excerpt, secret_values
+from gitledger.machine.trace import find_tracer
 from gitledger.manifest.resolve import resolve
 from gitledger.records.bodies import Inputs
 from gitledger.store.extras import ExtraFiles
@@ -29,6 +30,7 @@ from gitledger.workflows.observed import inputs_of_run
 from gitledger.workflows.reports import look_at_report, result_of_leftover, result_of_run
 from gitledger.workflows.request import Before, RecordRequest
 from gitledger.workflows.session import Session
+from gitledger.workflows.traced import Traced
 
 __all__ = ["LOG_EXCERPT_BYTES", "Executed", "execute", "result_of_journal"]
 
@@ -103,6 +105,7 @@ def _in_folder(
         observer = folder / "observer"
         observer.mkdir()
         env, observed = with_observer(env, folder=observer, root=root)
+    traced = Traced.begin(root, folder, find_tracer(env, folder)) if request.trace else None
     earlier = look_at_report(results, root)
     log = request.log or folder / "log"
     if request.flight is not None:
@@ -120,13 +123,15 @@ def _in_folder(
         echo=request.echo,
         interrupts=request.interrupts,
         held=request.held,
+        tracing=None if traced is None else traced.tracing,
     )
-    inputs: Inputs | None = None
     if results.kind == "pytest":
         result = result_of_journal(journal, nonce, ended, root)
-        inputs = inputs_of_run(session, before, result, observed)
     else:
         result = result_of_run(results, root, request.key, ended, earlier)
+    told = observed if results.kind == "pytest" else None
+    inputs, unobserved = inputs_of_run(session, before, result, told, traced)
+    result = replace(result, notes=(*result.notes, *unobserved))
     reasons = _reasons(session, request, argv, before, result)
     if split is not None:
         if not is_the_part(result, split, read_durations(durations)):

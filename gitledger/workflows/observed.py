@@ -9,28 +9,48 @@ from gitledger.manifest.facts import TreeFacts
 from gitledger.manifest.resolve import Manifest
 from gitledger.records.bodies import Inputs
 from gitledger.store.facts import CommitFacts
-from gitledger.suites.observed import SetAside, inputs_among, read_observed
+from gitledger.suites.observed import Observed, SetAside, inputs_among, read_observed
 from gitledger.suites.result import SuiteResult
 from gitledger.workflows.request import Before
 from gitledger.workflows.session import Session
+from gitledger.workflows.traced import Traced
 
 __all__ = ["inputs_of_run", "outside_of", "tracked_by"]
 
 
-def inputs_of_run(session: Session, before: Before, result: SuiteResult, log: Path) -> Inputs | None:
-    """Return what the run's processes told in `log` that they read; None where they could not be observed."""
-    if not result.observed or session.repo.worktree is None:
-        return None
-    try:
-        observed = read_observed(log.read_bytes())
-    except OSError:
-        return None
-    if observed is None:
-        return None
+def inputs_of_run(
+    session: Session, before: Before, result: SuiteResult, log: Path | None, traced: Traced | None = None
+) -> tuple[Inputs | None, list[str]]:
+    """Return what the run read, and notes for people; None where it could not be observed.
+
+    `log`: what its Python processes told, None where nobody asked them. Of a traced run both have to be whole.
+    """
+    if session.repo.worktree is None:
+        return None, []
+    notes: list[str] = []
+    seen = []
+    if log is not None:
+        seen.append(_told(log) if result.observed else None)
+    if traced is not None:
+        told, notes = traced.end(interrupted="interrupted" in result.reasons)
+        seen.append(told)
+    if not seen or None in seen:
+        return None, notes
+    observed = Observed(
+        frozenset().union(*(one.certain for one in seen if one)),
+        frozenset().union(*(one.perhaps for one in seen if one)),
+    )
     root = session.repo.worktree.resolve()
     facts = CommitFacts(session.repo.objects, session.repo.commit(before.head).tree)
     paths = inputs_among(observed, is_tracked=tracked_by(facts), is_set_aside=SetAside(root))
-    return Inputs(paths=paths, roots=_roots(result.roots, root))
+    return Inputs(paths=paths, roots=_roots(result.roots, root)), notes
+
+
+def _told(log: Path) -> Observed | None:
+    try:
+        return read_observed(log.read_bytes())
+    except OSError:
+        return None
 
 
 def tracked_by(facts: TreeFacts) -> Callable[[str], bool]:

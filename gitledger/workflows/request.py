@@ -22,7 +22,8 @@ class RecordRequest:
     """What is to be recorded.
 
     `command` is what runs, None where nothing does: then `report`, which lies there already, is recorded.
-    `declared`: the shard is one of the configuration's. `user` is the person's own word for themselves.
+    `declared`: the shard is one of the configuration's. `user` is the person's own word for themselves. `trace`:
+    what it opens is observed by a tracer too.
 
     What a driver of several runs adds: `stall_s`, how long a run may show no sign of progress; `log`, where its
     output is kept; `interrupts`, the driver's; `held`, its descriptors that stay open until nothing of the run is
@@ -40,6 +41,7 @@ class RecordRequest:
     timeout_s: float | None = None
     best_effort: bool = False
     pass_agent: bool = False
+    trace: bool = False
     gpu_uuid: bool = True
     user: str = ""
     echo: Callable[[bytes], None] | None = None
