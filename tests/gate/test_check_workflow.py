@@ -285,6 +285,41 @@ def test_a_workflow_of_our_action_is_held_to_the_same(before, after, code):
     assert (code in found) if code else (found == [])
 
 
+CALLER = """\
+on: {pull_request: {branches: [main]}}
+permissions: {}
+jobs:
+  ledger:
+    uses: ./.github/workflows/git-ledger.yml
+    permissions: {contents: write}
+    secrets: {LEDGER_KEY: "${{ secrets.LEDGER_KEY }}"}
+  release:
+    needs: ledger
+    permissions: {contents: write}
+    steps: [{run: ./release}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "code"),
+    [
+        ("", "", None),
+        ("    needs: ledger\n", "", "deploy-not-gated"),
+        ("    uses:", "    if: github.actor != 'bot'\n    uses:", "gate-may-skip"),
+        ("{branches: [main]}", "{paths-ignore: [docs]}", "trigger-filtered"),
+        (
+            "permissions: {contents: write}\n    secrets",
+            "permissions: write-all\n    secrets",
+            "permissions-too-wide",
+        ),
+    ],
+)
+def test_a_workflow_that_calls_ours_is_held_to_what_is_its_own(before, after, code):
+    assert before in CALLER
+    found = codes(CALLER.replace(before, after))
+    assert (code in found) if code else (found == [])
+
+
 @pytest.mark.parametrize(
     ("before", "after", "code"),
     [
