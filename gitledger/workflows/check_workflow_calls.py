@@ -13,7 +13,12 @@ __all__ = ["RULE", "Call", "calls_of", "count_faults", "dropped_status", "place_
 
 RULE = "10"
 _CALL = re.compile(r"(?:^|[\s;&|(!])git[- ]ledger((?:\s+(?:-C\s+\S+|-\S+))*)\s+([a-z][a-z-]*)([^;&|]*)")
-_DROPS = re.compile(r"\|\|\s*(?:true|:|exit 0|echo\b)|;\s*(?:true|exit 0)\b|\bset \+e\b")
+_DROPS = re.compile(
+    r"\|\|\s*(?:true|:|exit 0|echo\b|printf\b)|;\s*(?:true|exit 0)\b|\bset \+e\b"
+    r"|(?:^|;\s*)(?:if|while|until|!)\s+git[- ]ledger\b|(?:\$\(|`)\s*git[- ]ledger (?:gate|verify|record|run)\b"
+    r"|git[- ]ledger (?:gate|verify|record|run)\b[^|;&]*&\s*$"
+)
+_KEPT = re.compile(r"git[- ]ledger[^|]*\|\|\s*(\w+)=\$\?")
 _PIPE = re.compile(r"git[- ]ledger[^|;&]*\|(?!\|)")
 _PART = re.compile(r"\b[A-Za-z_][\w.]*-\d+-of-\d+\b")
 _SPLITS = re.compile(r"--splits?[ =]\d+")
@@ -59,14 +64,16 @@ def dropped_status(script: Place, *, job: str, pipes_fail: bool) -> Iterator[Fin
         return
     for line in script.commands():
         piped = not pipes_fail and "pipefail" not in text and _PIPE.search(line.text)
-        if _DROPS.search(line.text) or piped:
+        kept = _KEPT.search(line.text)
+        forgotten = kept and not re.search(rf"\bexit [\"']?\$\{{?{kept[1]}\b", text)
+        if _DROPS.search(line.text) or piped or forgotten:
             yield blocking(
                 "failure-tolerated",
                 RULE,
                 place_of(line.line, job),
                 expected="the status of git ledger to be the status of the step",
                 found=line.text,
-                remedy="take out what swallows it (|| true, set +e, a pipe without pipefail)",
+                remedy="take out what swallows it (|| true, set +e, if, a pipe without pipefail)",
             )
 
 

@@ -168,7 +168,11 @@ GITHUB_MUTATIONS = {
     ),
     "the status of the gate is swallowed": (JUDGE, JUDGE + " || true", "failure-tolerated"),
     "the status of the gate is not asked": (JUDGE, "set +e\n          " + JUDGE, "failure-tolerated"),
-    "the status of a shard is lost in a pipe": (
+    "the gate is a condition": (JUDGE, "if " + JUDGE + "; then echo yes; fi", "failure-tolerated"),
+    "the gate is a substitution": (JUDGE, "echo $(" + JUDGE + ")", "failure-tolerated"),
+    "the gate runs in the background": (JUDGE, JUDGE + " &", "failure-tolerated"),
+    "the status of the shards is kept and forgotten": ('          exit "$status"\n', "", "failure-tolerated"),
+    "the status of a shard goes into a pipe": (
         '"$shard" "${options[@]}" ||',
         '"$shard" "${options[@]}" | tee log ||',
         None,  # bash has pipefail here: this one is right
