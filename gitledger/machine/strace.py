@@ -125,7 +125,7 @@ class _Reader:
             return None
         if text.startswith(b"--- "):
             return None
-        changed = _CHANGED.fullmatch(text)
+        changed = _CHANGED.fullmatch(text) if text.endswith(b" ...>") else None
         if changed or text.endswith(_UNFINISHED):
             if process.pending is not None:
                 self._fault("a call within a call")

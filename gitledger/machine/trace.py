@@ -136,10 +136,15 @@ class Tracing:
 
     def __enter__(self) -> Self:
         pipe = self.folder / "trace-pipe"
-        os.mkfifo(pipe, 0o600)
-        # For both directions: it neither waits for a writer nor ends with the first one that leaves.
-        self._pipe = os.open(pipe, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-        out = os.open(self.file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            out = os.open(self.file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            os.mkfifo(pipe, 0o600)
+            # For both directions: it neither waits for a writer nor ends with the first one that leaves.
+            self._pipe = os.open(pipe, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            raise MachineError(
+                "trace-unavailable", f"no trace can be kept in {self.folder}: {error.strerror}", _HINT
+            ) from error
         self._thread = threading.Thread(target=self._take_in, args=(out,), daemon=True)
         self._thread.start()
         return self

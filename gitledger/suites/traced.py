@@ -81,6 +81,7 @@ class _Reading:
     made: dict[str, int] = field(default_factory=dict)
     moved: dict[str, tuple[str, int]] = field(default_factory=dict)
     outer: dict[str, str | None] = field(default_factory=dict)
+    folders: dict[str, str] = field(default_factory=dict)
     calls: int = 0
 
     def take(self, event: Event) -> None:
@@ -108,10 +109,10 @@ class _Reading:
         followed = [self._followed(name) for name in event.names]
         if event.real is not None:
             followed = [_undeleted(event.real, self.standing)]
-        for path in followed:
-            if event.empties:
-                self._note(path)
-            else:
+        if event.empties:
+            self._note(*followed)
+        else:
+            for path in followed:
                 self._read(path)
 
     def _relocate(self, event: Event) -> None:
@@ -125,28 +126,37 @@ class _Reading:
                 if path in self._links_here(path):
                     self._read(self._followed(name))
         if event.kind == "rename":
-            before = [(self._parent_followed(a), self._parent_followed(b)) for x, y in pairs for a in x for b in y]
-            taken = [(new, self._origin(old)) for old, new in before]
-            for old, _ in before:
-                self._note(old)
-            for new, old in taken:
-                self._note(new)
-                self.moved[new] = (old, self.calls)
+            self._rename(pairs)
         else:
             self._make(event.others)
+
+    def _rename(self, pairs: list[tuple[tuple[str, ...], tuple[str, ...]]]) -> None:
+        if any(len(names) != 1 for pair in pairs for names in pair):
+            return
+        before = [(self._parent_followed(old[0]), self._parent_followed(new[0])) for old, new in pairs]
+        taken = [(new, self._origin(old)) for old, new in before]
+        for old, _ in before:
+            self._note(old)
+        for new, old in taken:
+            self._note(new)
+            self.moved[new] = (old, self.calls)
 
     def _links_here(self, path: str) -> tuple[str, ...]:
         name = self._inner(path)
         return (path,) if name is not None and name in self.standing.links else ()
 
     def _make(self, names: tuple[str, ...]) -> None:
-        for name in names:
-            self._note(self._parent_followed(name))
+        self._note(*(self._parent_followed(name) for name in names))
 
-    def _note(self, path: str) -> None:
-        """Remember that nothing older than the run stands at a path of the repository any more."""
-        if self._inner(path) is not None:
-            self.made.setdefault(path, self.calls)
+    def _note(self, *paths: str) -> None:
+        """Remember that nothing older than the run stands at a path of the repository any more.
+
+        Of several candidates nobody knows which one it is, and none may hide what is read later.
+        """
+        if len(paths) == 1 and self._inner(paths[0]) is not None:
+            self.made.setdefault(paths[0], self.calls)
+            if self._inner(paths[0]) in self.standing.links:
+                self.folders.clear()
 
     # -- what counts ----------------------------------------------------------------------------------------------
 
@@ -218,7 +228,16 @@ class _Reading:
 
     def _followed(self, name: str) -> str:
         """Return the path with symlinks followed as they stood before the run; the repository's are told."""
-        done, parts, links = "", name.split("/")[::-1], MAX_LINKS
+        folder, _, last = name.rpartition("/")
+        known = self.folders.get(folder)
+        if known is None:
+            if len(self.folders) > MAX_REMEMBERED:
+                self.folders.clear()
+            known = self.folders[folder] = self._walked("", folder)
+        return self._walked(known, last) or "/"
+
+    def _walked(self, done: str, rest: str) -> str:
+        parts, links = rest.split("/")[::-1], MAX_LINKS
         while parts:
             part = parts.pop()
             if part == "..":
@@ -234,7 +253,7 @@ class _Reading:
                 if target[:1] == "/":
                     done = ""
                 parts += target.split("/")[::-1]
-        return done or "/"
+        return done
 
     def _target(self, path: str) -> str | None:
         """Return what a symlink says, None for anything else."""
@@ -243,6 +262,8 @@ class _Reading:
             return None if path in self.made else self.standing.links.get(name)
         if self.standing.root.startswith(f"{path}/") or path == self.standing.root:
             return None  # it is a real path
+        if path.startswith("/proc/"):
+            return None  # it would be ours, not the process's
         if path not in self.outer:
             if len(self.outer) > MAX_REMEMBERED:
                 self.outer.clear()

@@ -121,6 +121,14 @@ def test_symlinks_count_with_what_they_point_to(trace, tree, tmp_path):
     assert trace("cat loop", expect=1) == set()
 
 
+def test_a_symlink_that_the_run_replaces_leads_elsewhere(trace, tree):
+    (tree / "folder").symlink_to("data")
+    (tree / "to").symlink_to("folder/x.txt")
+    assert trace("cat folder/x.txt; rm folder; ln -s pkg folder; cat folder/inner.py to", expect=1) == {
+        *("folder", "data/x.txt", "pkg/inner.py"),
+    }
+
+
 def test_what_the_run_wrote_is_no_input(trace):
     line = """
         echo a > made.txt; cat made.txt
@@ -178,6 +186,16 @@ def test_databases_of_the_run_and_of_the_tree(trace_python, tree):
     assert trace_python(code) == set()
     (tree / "new.db").unlink()
     assert trace_python(code) == {"old.db"}
+
+
+def test_what_may_be_one_of_several_files_hides_none_of_them(tree):
+    standing = standing_files(tree, began_ns=0)
+    names = tuple(f"{standing.root}/{name}" for name in ("data/x.txt", "data/y.txt"))
+    opened = Event("open", (), real=names[0], reads=True)
+    for first in (Event("unlink", names), Event("rename", ("/a",), names), Event("link", ("/a",), names)):
+        assert told_by_trace([first, opened], standing).certain == {"data/x.txt"}
+    assert told_by_trace([Event("unlink", names[:1]), opened], standing).certain == set()
+    assert told_by_trace([Event("exec", names)], standing).certain == {"data/x.txt", "data/y.txt"}
 
 
 def test_too_many_files_are_not_narrowed(tree, monkeypatch):
