@@ -10,7 +10,7 @@ import click
 
 from gitledger.cli.output import Output
 from gitledger.cli.world import enter, signer_of, user_name, with_json, with_key, with_offline, with_policy
-from gitledger.errors import EXIT_NO, EXIT_NOT_STORED, EXIT_YES, TrustError, UsageError
+from gitledger.errors import EXIT_NO, EXIT_YES, TrustError, UsageError
 
 if TYPE_CHECKING:
     from gitledger.trust.signer import Signer
@@ -52,8 +52,8 @@ def command(
     On a runner of GitHub or GitLab it judges the head of the pull request, and not the merge that was made up for
     the run. Elsewhere it judges HEAD by the remote's default branch. It writes a job summary and annotations.
 
-    Exits with 0 for passed, 1 for failed, 2 where it can't be judged, 3 where the ledger could not be fetched, or
-    the merged receipt not be published.
+    Exits with 0 for passed, 1 for failed, 2 where it can't be judged or the key not be used, 3 where the ledger
+    could not be fetched, or the merged receipt not be published.
 
     \b
     git ledger gate
@@ -81,9 +81,7 @@ def command(
     )
     done = gate(session, request, lambda: None if no_merge else _signer(output, session, key))
     _say(output, done, as_json=as_json)
-    if not done.verdict.passed:
-        return EXIT_NO
-    return EXIT_NOT_STORED if done.is_unpublished else EXIT_YES
+    return done.exit_status
 
 
 def _source(output: Output, source: str) -> str:

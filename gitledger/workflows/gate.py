@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from gitledger.errors import LedgerError, StoreError, UsageError
+from gitledger.errors import EXIT_NO, EXIT_NOT_STORED, EXIT_YES, LedgerError, StoreError, UsageError
 from gitledger.records.ids import CommitId
 from gitledger.store.remote import choose_remote, remote_names
 from gitledger.trust.signer import Signer
@@ -59,9 +59,14 @@ class Gated:
     publish_error: LedgerError | None
 
     @property
-    def is_unpublished(self) -> bool:
-        """Tell whether this gate signed a merged receipt that nobody else can see."""
-        return self.publish_error is not None and self.merged is not None and self.merged.record is not None
+    def exit_status(self) -> int:
+        """What the gate exits with: 1 for failed; else what kept its merged receipt from being made or seen."""
+        if not self.verdict.passed:
+            return EXIT_NO
+        if self.merge_error is not None:
+            return self.merge_error.exit_status
+        signed = self.merged is not None and self.merged.record is not None
+        return EXIT_NOT_STORED if signed and self.publish_error is not None else EXIT_YES
 
     def encode(self) -> dict[str, Any]:
         """Return the document of `gate --json`: that of `verify --json`, and what was done around it."""
@@ -145,7 +150,7 @@ def _merge(
 ) -> tuple[Merged | None, LedgerError | None]:
     """Return the merge of what stands, unless a merged receipt that counts says just that already.
 
-    That a receipt can't be signed or stored is told, and leaves the verdict to `verify`, which needs none.
+    That a receipt can't be signed or stored is told beside the verdict, which `verify` gives without any.
     """
     found = plan(session, target, policy_from=policy.commit)
     if agreeing_snapshot(found.union, found.case.situation) is not None:

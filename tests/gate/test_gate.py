@@ -185,6 +185,14 @@ def test_what_could_not_be_published_exits_with_three_and_only_that(hosted):
     assert hosted.gate("--no-merge", expect=3)["error"]["code"] == "fetch-failed"
 
 
+def test_a_key_that_can_not_be_used_is_no_success_though_the_verdict_is(hosted, tmp_path):
+    hosted.topic()
+    hosted.record_all()
+    done = hosted.ledger("gate", "--json", "--key", str(tmp_path / "no-such-key"), expect=2)
+    assert (done.document["verdict"], done.document["merge"]) == ("passed", None)
+    assert "not merged: " in done.err
+
+
 def needs(**jobs: str) -> str:
     found = {name: {"result": result, "outputs": {}} for name, result in jobs.items()}
     if "plan" in jobs:
