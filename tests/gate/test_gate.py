@@ -152,19 +152,29 @@ def test_a_target_without_configuration_is_no_verdict(make_repo, make_hosted, tm
     assert hosted.gate(env=said, expect=2)["error"]["code"] == "no-config"
 
 
-def test_on_gitlab_the_source_branch_is_judged_by_the_target_branch(hosted):
+def test_on_gitlab_the_source_branch_is_judged_by_the_target_branch(hosted, tmp_path):
+    """In a runner's clone: of one branch alone, and one commit deep; the target branch is fetched for its policy."""
     head = hosted.topic()
     hosted.record_all()
-    merge = hosted.merge_ref(head)
+    hosted.ledger("sync")
+    path = tmp_path / "runner"
+    hosted.repo.git("clone", "-q", "--depth=1", "--branch=topic", f"file://{hosted.server}", str(path))
+    runner = type(hosted)(
+        type(hosted.project)(type(hosted.repo)(path, hosted.repo.env), hosted.keys), hosted.server
+    )
+    assert runner.repo.git("branch", "-r").strip() == "origin/topic"
     said = {
         "GITLAB_CI": "true",
-        "CI_COMMIT_SHA": merge,
+        "CI_COMMIT_SHA": "f" * 40,  # of the merge that GitLab runs on
         "CI_MERGE_REQUEST_IID": "3",
         "CI_MERGE_REQUEST_SOURCE_BRANCH_SHA": head,
         "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main",
     }
-    found = hosted.gate(env=said)
+    found = runner.gate("--no-merge", env=said)
     assert (found["commit"], found["verdict"], found["judged"]) == (head, "passed", "the head of merge request 3")
+    assert (found["policy"]["from"], found["policy"]["commit"]) == ("origin/main", hosted.head("main"))
+    del said["CI_MERGE_REQUEST_SOURCE_BRANCH_SHA"]
+    assert runner.gate(env=said, expect=2)["error"]["code"] == "head-missing"
 
 
 def test_what_could_not_be_published_exits_with_three_and_only_that(hosted):
