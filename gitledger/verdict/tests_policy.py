@@ -5,36 +5,46 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from gitledger.records.ids import NodeId
+from gitledger.records.ids import NodeId, ShardKey
 from gitledger.records.outcomes import TestOutcome
 from gitledger.verdict.finding import Finding, blocking, note
 from gitledger.verdict.select import Choice
 
 __all__ = ["TestLists", "judge_tests"]
 
+_PASSING = frozenset({TestOutcome.PASSED, TestOutcome.XPASSED})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestLists:
-    """The files that policy names, as sets of node ids; None where policy names none."""
+    """The files that policy names, as sets of node ids; None where policy names none.
+
+    `pinned` are the shards of the policy's ref where these alone may answer for a required test: a shard that the
+    judged change adds is the change's own word. None: every shard may.
+    """
 
     __test__ = False
 
     expected_skips: frozenset[str] | None = None
     required_tests: frozenset[str] | None = None
     allow_skipped: bool = False
+    pinned: frozenset[ShardKey] | None = None
 
 
 def judge_tests(choices: Iterable[Choice], lists: TestLists) -> Iterator[Finding]:
     """Yield what the results of the union leave to be desired, one finding a shard or list."""
     ran: dict[NodeId, set[TestOutcome]] = {}
+    passed_in: dict[str, set[ShardKey]] = {}
     for choice in choices:
         skipped = [item.node_id for item in choice.results if item.outcome is TestOutcome.SKIPPED]
         yield from _skips(choice, skipped, lists)
         yield from _checks(choice)
         for item in choice.results:
             ran.setdefault(item.node_id, set()).add(item.outcome)
+            if item.outcome in _PASSING:
+                passed_in.setdefault(item.node_id, set()).add(choice.shard.key)
     yield from _stale_skips(ran, lists)
-    yield from _required(ran, lists)
+    yield from _required(passed_in, lists)
 
 
 def _some(ids: Iterable[str]) -> str:
@@ -76,7 +86,7 @@ def _stale_skips(ran: Mapping[NodeId, set[TestOutcome]], lists: TestLists) -> It
         )
 
 
-def _required(ran: Mapping[NodeId, set[TestOutcome]], lists: TestLists) -> Iterator[Finding]:
+def _required(passed_in: Mapping[str, set[ShardKey]], lists: TestLists) -> Iterator[Finding]:
     """Yield where the tests that passed are not exactly those listed.
 
     An expected failure is none: a change must not free a required test by marking it `xfail`. Skipped tests and
@@ -84,19 +94,25 @@ def _required(ran: Mapping[NodeId, set[TestOutcome]], lists: TestLists) -> Itera
     """
     if lists.required_tests is None:
         return
-    passing = {TestOutcome.PASSED, TestOutcome.XPASSED}
-    missing = [item for item in lists.required_tests if not ran.get(NodeId(item), set()) & passing]
+    missing = [item for item in lists.required_tests if not _counted(passed_in.get(item, set()), lists)]
     if missing or not lists.required_tests:
         found = f"{len(missing)} did not pass or are not there: {_some(missing)}" if missing else "an empty list"
+        added = {key for item in missing for key in passed_in.get(item, ())}
+        if added:
+            found += (
+                f"; passing in {_some(map(str, added))} doesn't count: the policy's ref declares no such shard"
+            )
         yield blocking(
             "required-tests",
             "11",
             "policy.required_tests",
             expected="every listed test to have passed",
             found=found,
-            remedy="record the shard that holds them, or mend the list",
+            remedy="git ledger verify --accept-shards, by a maintainer"
+            if added
+            else "record the shard that holds them, or mend the list",
         )
-    extra = {item for item, outcomes in ran.items() if outcomes & passing} - lists.required_tests
+    extra = passed_in.keys() - lists.required_tests
     if extra:
         yield blocking(
             "required-tests-stale",
@@ -106,6 +122,10 @@ def _required(ran: Mapping[NodeId, set[TestOutcome]], lists: TestLists) -> Itera
             found=f"{len(extra)} are not in it: {_some(extra)}",
             remedy="add them to the list",
         )
+
+
+def _counted(shards: set[ShardKey], lists: TestLists) -> set[ShardKey]:
+    return shards if lists.pinned is None else shards & lists.pinned
 
 
 def _checks(choice: Choice) -> Iterator[Finding]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gitledger.errors import ManifestError
@@ -134,6 +134,8 @@ def verify(
     """Return the verdict on a commit's evidence as it stands now; raises where it can't be judged."""
     case = gather(session, target, policy_from=policy_from, at=at, accept_shards=accept_shards)
     lists = read_lists(session.repo, case.trusted, allow_skipped=allow_skipped)
+    if _is_pinned(case) and not accept_shards:
+        lists = replace(lists, pinned=frozenset(case.pinned))
     union = form_union(case.situation)
     findings = (*pins_of(case, accept_shards=accept_shards), *case.limits)
     verdict = judge(union, case.situation, lists, findings)
@@ -142,5 +144,8 @@ def verify(
 
 def pins_of(case: Case, *, accept_shards: bool) -> tuple[Finding, ...]:
     """Return what pinned definitions have against the judged commit's shards."""
-    pinned = case.trusted.config.policy.pin_shards and not case.trusted.is_self
-    return tuple(judge_pins(case.judged, case.pinned, pinned=pinned, accepted=accept_shards))
+    return tuple(judge_pins(case.judged, case.pinned, pinned=_is_pinned(case), accepted=accept_shards))
+
+
+def _is_pinned(case: Case) -> bool:
+    return case.trusted.config.policy.pin_shards and not case.trusted.is_self

@@ -792,6 +792,13 @@ RULES = (
         'read_lists(session.repo, __import__("dataclasses").replace(case.trusted, commit=target), ',
     ),
     _check(
+        "required tests count from shards of the trusted commit",
+        "w:a_required_test_in_a_shard_that_the_change_adds",
+        "workflows/judge",
+        "    if _is_pinned(case) and not accept_shards:\n",
+        "    if False:\n",
+    ),
+    _check(
         "the threshold comes from the trusted commit",
         "w:a_threshold_lowered_in_the_change",
         "workflows/gather",

@@ -1237,8 +1237,16 @@ RULES = (
         "required_tests must have passed",
         "verify:required_tests_are_exact_and_must_really_have_passed",
         "tests_policy",
-        "passing = {TestOutcome.PASSED, TestOutcome.XPASSED}",
-        "passing = set(TestOutcome)",
+        "_PASSING = frozenset({TestOutcome.PASSED, TestOutcome.XPASSED})",
+        "_PASSING = frozenset(TestOutcome)",
+    ),
+    _rule(
+        "11",
+        "required_tests: a shard that only the change declares does not count",
+        "verify:a_required_test_counts_only_from_shards_of_the_policys_ref",
+        "tests_policy",
+        "return shards if lists.pinned is None else shards & lists.pinned",
+        "return shards",
     ),
     _rule(
         "11",

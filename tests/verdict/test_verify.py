@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gitledger.records.bodies import Check
+from gitledger.records.ids import ShardKey
 from gitledger.verdict.finding import Verdict, note
 from gitledger.verdict.plan import describe_choice, summarise
 from gitledger.verdict.tests_policy import TestLists
@@ -120,6 +123,19 @@ def test_required_tests_are_exact_and_must_really_have_passed(world, tests, requ
     world.record(tests=tests)
     lists = TestLists(required_tests=frozenset(required), allow_skipped=True)
     assert world.codes(lists=lists) == codes
+
+
+def test_a_required_test_counts_only_from_shards_of_the_policys_ref(world):
+    world.declare("added")
+    world.record("l1", tests={A: "passed"})
+    world.record("added", tests={B: "passed"})
+    both = frozenset({A, B})
+    pinned = TestLists(required_tests=both, pinned=frozenset({ShardKey("l1")}))
+    (finding,) = world.judge(lists=pinned).findings
+    assert (finding.code, finding.blocks) == ("required-tests", True)
+    assert "added" in finding.found
+    assert "--accept-shards" in finding.remedy
+    assert world.codes(lists=replace(pinned, pinned=None)) == set()
 
 
 def test_a_failed_comparison_check_blocks_a_test_that_passed(world):

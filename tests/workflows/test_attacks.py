@@ -623,6 +623,17 @@ def required_tests_cut_in_the_change(stage):
     stage.record()
 
 
+@attack("required", "passing in another doesn't count")
+def a_required_test_in_a_shard_that_the_change_adds(stage):
+    """The change takes the test away, and lets a shard of its own say that it passed."""
+    config = CONFIG % "{required_tests: .gitledger/required}"
+    stage.trust({".gitledger/config.yaml": config, ".gitledger/required": "it\nanother\n"})
+    added = 'shards:\n  another: {paths: [src], command: "true", results: exit-status}'
+    stage.repo.commit({".gitledger/config.yaml": config.replace("shards:", added)})
+    stage.record()
+    stage.record_of("another")
+
+
 @attack("required")
 def a_test_that_only_looks_like_a_required_one(stage):
     """Ids are compared to the letter: neither paths nor letters that look alike are made the same."""
