@@ -82,6 +82,7 @@ class _Reading:
     moved: dict[str, tuple[str, int]] = field(default_factory=dict)
     outer: dict[str, str | None] = field(default_factory=dict)
     folders: dict[str, str] = field(default_factory=dict)
+    executed: set[str] = field(default_factory=set)
     calls: int = 0
 
     def take(self, event: Event) -> None:
@@ -91,6 +92,7 @@ class _Reading:
         elif event.kind == "exec":
             for name in event.names:
                 self._read(self._followed(name))
+                self._execute(name)
         elif event.kind == "unlink":
             self._make(event.names)
         else:
@@ -114,6 +116,15 @@ class _Reading:
         else:
             for path in followed:
                 self._read(path)
+
+    def _execute(self, name: str) -> None:
+        """Take in a program that was started by a symlink of the run's own: the kernel tells no path of it."""
+        if name not in self.executed and not name.startswith("/proc/"):
+            self.executed.add(name)
+            try:
+                self._read(os.path.realpath(name))
+            except ValueError:
+                return
 
     def _relocate(self, event: Event) -> None:
         pairs = [(event.names, event.others)]

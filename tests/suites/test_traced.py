@@ -129,6 +129,19 @@ def test_a_symlink_that_the_run_replaces_leads_elsewhere(trace, tree):
     }
 
 
+def test_what_is_removed_through_a_replaced_symlink_hides_nothing_else(trace, tree):
+    (tree / "folder").symlink_to("data")
+    (tree / "pkg/y.txt").write_text("p")
+    line = "cat folder/x.txt; rm folder; ln -s pkg folder; rm folder/y.txt; cat data/y.txt"
+    assert trace(line) == {"folder", "data/x.txt", "data/y.txt"}
+
+
+def test_a_program_that_is_started_by_a_symlink_of_the_run(trace, tree):
+    (tree / "true").write_bytes(Path("/bin/true").read_bytes())
+    (tree / "true").chmod(0o755)
+    assert trace("ln -s . here; here/true") == {"true"}
+
+
 def test_what_the_run_wrote_is_no_input(trace):
     line = """
         echo a > made.txt; cat made.txt
