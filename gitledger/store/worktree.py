@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from gitledger.errors import StoreError, UsageError
 from gitledger.records.ids import CommitId
@@ -70,27 +71,44 @@ class WorkTreeState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """What a look at the work tree found; whether the folders of `self_ignored` count is for scopes to decide."""
+    """What a look at the work tree found; what counts of `self_ignored` and `absent` is for scopes to decide.
+
+    `self_ignored` holds folders that ignore themselves; `absent` tracked files that a sparse checkout left out,
+    and submodules (ending in `/`) that were never fetched.
+    """
 
     root: Path
     seen: WorkTreeState
     self_ignored: tuple[str, ...]
+    absent: tuple[str, ...]
 
-    def state(self, scope_paths: Sequence[str]) -> WorkTreeState:
-        """Return the state for the declared paths and patterns of `scope_paths`, from the root."""
+    def edits(self, scope_paths: Sequence[str]) -> WorkTreeState:
+        """Return what was edited, for the declared paths and patterns of `scope_paths`, from the root."""
         hidden = [folder for folder in self.self_ignored if _in_scope(self.root, folder, scope_paths)]
         untracked = tuple(sorted({*self.seen.untracked, *hidden}))
         return replace(self.seen, untracked=untracked) if hidden else self.seen
 
+    def state(self, scope_paths: Sequence[str], *, names: Collection[str] = ()) -> WorkTreeState:
+        """Return the state for a run with these declared paths: edits, and inputs that are not here.
 
-def work_tree_state(git: Git, *, scope_paths: Sequence[str] = ()) -> WorkTreeState:
-    """Return the state of the work tree that `git.folder` lies in, for the declared paths of a shard.
+        `names` are names of files that are inputs wherever they lie. A file that a sparse checkout left out, or a
+        submodule that was never fetched, is no edit. A run that should have had it ran without an input all the
+        same; tests in it were not even collected.
+        """
+        edited = self.edits(scope_paths)
+        missing = [path for path in self.absent if path.rpartition("/")[2] in names or _reaches(scope_paths, path)]
+        return replace(edited, changed=tuple(sorted({*edited.changed, *missing}))) if missing else edited
 
-    `scope_paths` are the declared paths and patterns, from the root; a folder that ignores itself (its own
-    `.gitignore` is `*`: caches, virtual environments) is dirt only where one of them reaches into it. Raises
+
+def work_tree_state(git: Git, *, scope_paths: Sequence[str] = (), names: Collection[str] = ()) -> WorkTreeState:
+    """Return the state of the work tree that `git.folder` lies in, for a run of a shard with these declared paths.
+
+    `scope_paths` are the declared paths and patterns, from the root. A folder that ignores itself (its own
+    `.gitignore` is `*`: caches, virtual environments) is dirt only where one of them reaches into it, and so is a
+    tracked file that is not checked out; of the latter also those called one of `names`, wherever they lie. Raises
     `UsageError` `no-work-tree`, and `StoreError` where git can't tell.
     """
-    return survey(git).state(scope_paths)
+    return survey(git).state(scope_paths, names=names)
 
 
 def survey(git: Git) -> Survey:
@@ -101,16 +119,17 @@ def survey(git: Git) -> Survey:
     sweep_folders(Path(tempfile.gettempdir()))
     with ThreadPoolExecutor(2) as meanwhile:
         untracked, ignored = meanwhile.submit(_untracked, top), meanwhile.submit(_ignored, top)
-        head, changed = _tracked(top)
+        tracked = _tracked(top)
     rules, folders = _self_ignored(top, ignored.result())
     return Survey(
         root=top.folder,
         seen=WorkTreeState(
-            head=head,
-            changed=tuple(sorted(set(changed))),
+            head=tracked.head,
+            changed=tuple(sorted(set(tracked.changed))),
             untracked=tuple(sorted({*untracked.result(), *rules})),
         ),
         self_ignored=folders,
+        absent=tuple(sorted(tracked.absent)),
     )
 
 
@@ -136,20 +155,31 @@ def _index(git: Git) -> list[str]:
 # --- tracked changes -------------------------------------------------------------------------------------------
 
 
-def _tracked(git: Git) -> tuple[CommitId | None, list[str]]:
-    """Return HEAD and every tracked change, those inside submodules included."""
+class _Tracked(NamedTuple):
+    """HEAD, every tracked change, and what a sparse checkout or an absent submodule left out; paths from here."""
+
+    head: CommitId | None
+    changed: list[str]
+    absent: list[str]
+
+
+def _tracked(git: Git) -> _Tracked:
+    """Return what can be said of tracked files, those inside submodules included."""
     if git.git_dir is not None:
         original = git.git_dir / "index"
     else:
         original = git.folder / git.run("rev-parse", "--git-path", "index").text
-    doubtful, submodules = _look_into(git, original)
+    doubtful, absent, submodules = _look_into(git, original)
     head, changed = _status(git, original, doubtful)
     for path in submodules:
         inside = git.folder / path
         if (inside / ".git").exists():
-            _, below = _tracked(replace(git, folder=inside, git_dir=None, work_tree=None))
-            changed += [f"{path}/{found}" for found in below]
-    return head, changed
+            below = _tracked(replace(git, folder=inside, git_dir=None, work_tree=None))
+            changed += [f"{path}/{found}" for found in below.changed]
+            absent += [f"{path}/{found}" for found in below.absent]
+        else:
+            absent.append(f"{path}/")
+    return _Tracked(head, changed, absent)
 
 
 def _status(git: Git, original: Path, doubtful: Sequence[Indexed]) -> tuple[CommitId | None, list[str]]:
@@ -168,13 +198,13 @@ def _status(git: Git, original: Path, doubtful: Sequence[Indexed]) -> tuple[Comm
         return _run_status(git, env)
 
 
-def _look_into(git: Git, original: Path) -> tuple[list[Indexed], Sequence[str]]:
-    """Return the index entries whose content has to be compared, and the paths of submodules."""
+def _look_into(git: Git, original: Path) -> tuple[list[Indexed], list[str], Sequence[str]]:
+    """Return the index entries whose content has to be compared, paths left out, and the paths of submodules."""
     try:
         written_ns = original.stat().st_mtime_ns  # before it is read: if it is written meanwhile, more is in doubt
         suspects = read_index(original.read_bytes(), written_s=written_ns // 1_000_000_000)
     except FileNotFoundError:
-        return [], ()
+        return [], [], ()
     except OSError:  # git will say what is wrong with it
         written_ns, suspects = 0, None
     if suspects is None:
@@ -183,19 +213,30 @@ def _look_into(git: Git, original: Path) -> tuple[list[Indexed], Sequence[str]]:
         submodules: Sequence[str] = [entry.path for entry in entries if entry.mode == "160000"]
     else:
         merged, submodules = list(suspects.entries), suspects.submodules
-    return [entry for entry in merged if _is_doubtful(git.folder, entry, written_ns)], submodules
+    doubtful, absent = [], []
+    for entry in merged:
+        touched_ns = _touched_ns(git.folder, entry.path)
+        if touched_ns is None and entry.tag in "Ss":
+            absent.append(entry.path)
+        elif _is_doubtful(entry, touched_ns, written_ns):
+            doubtful.append(entry)
+    return doubtful, absent, submodules
 
 
-def _is_doubtful(root: Path, entry: Indexed, index_written_ns: int) -> bool:
+def _touched_ns(root: Path, path: str) -> int | None:
+    try:
+        return os.lstat(f"{root}/{path}").st_ctime_ns
+    except OSError:
+        return None
+
+
+def _is_doubtful(entry: Indexed, touched_ns: int | None, index_written_ns: int) -> bool:
     """Tell whether git might take an edit of the file for none, so that its content has to be compared.
 
-    That is so for a flagged entry, a file that a sparse checkout left out aside, and for a file touched since the
-    index was written: git compares times in whole seconds, and an mtime can be set back. Unmerged ones are dirty
-    anyway.
+    That is so for a flagged entry and for a file touched since the index was written: git compares times in whole
+    seconds, and an mtime can be set back. Unmerged ones are dirty anyway.
     """
-    try:
-        touched_ns = os.lstat(f"{root}/{entry.path}").st_ctime_ns
-    except OSError:
+    if touched_ns is None:
         return entry.tag == "h"
     return touched_ns >= index_written_ns or entry.tag == "S" or entry.tag.islower()
 
@@ -278,6 +319,16 @@ def _in_scope(root: Path, folder: str, scope_paths: Sequence[str]) -> bool:
     if "" in prefixes and not any((root / folder / mark).is_file() for mark in _CACHE_MARKS):
         return True
     return any(f"{prefix}/".startswith(folder) or folder.startswith(f"{prefix}/") for prefix in prefixes if prefix)
+
+
+def _reaches(scope_paths: Sequence[str], path: str) -> bool:
+    """Tell whether an absent path (of a submodule: ending in `/`) may be an input of what declares `scope_paths`.
+
+    Exclusions and what comes behind a wildcard are not looked at: in doubt it may.
+    """
+    prefixes = [_literal_prefix(scope) for scope in scope_paths]
+    is_below = any(not prefix or f"{path}/".startswith(f"{prefix}/") for prefix in prefixes)
+    return is_below or (path.endswith("/") and any(f"{prefix}/".startswith(path) for prefix in prefixes))
 
 
 def _literal_prefix(pattern: str) -> str:

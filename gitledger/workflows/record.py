@@ -11,6 +11,7 @@ from pathlib import Path
 
 from gitledger.errors import EXIT_NO, EXIT_NOT_STORED, EXIT_YES, StoreError, UsageError
 from gitledger.machine.child import shell_status
+from gitledger.manifest.chain import CHAIN_FILES
 from gitledger.manifest.definition import Definition
 from gitledger.manifest.resolve import Manifest, resolve
 from gitledger.records.envelope import Envelope
@@ -71,7 +72,7 @@ def record(
         notes_identity(session, request.notes)  # without one the receipt could not be stored
     before = look(session, request.definition) if before is None else before
     run = execute(session, request, before)
-    after = work_tree_state(session.repo.git, scope_paths=request.definition.paths)
+    after = work_tree_state(session.repo.git, scope_paths=request.definition.paths, names=CHAIN_FILES)
     if ended is not None:
         ended()
     return keep(session, request, signer, before, run, after, turn=turn or nullcontext(), spool=spool)
@@ -136,7 +137,7 @@ def look(session: Session, definition: Definition) -> Before:
         raise UsageError("no-work-tree", f"{repo.git_dir} is bare: nothing can run there", "run it in a clone")
     facts = CommitFacts(repo.objects, repo.commit(head).tree)
     manifest = resolve(definition, facts, ExtraFiles(repo.worktree))
-    state = work_tree_state(session.repo.git, scope_paths=definition.paths)
+    state = work_tree_state(session.repo.git, scope_paths=definition.paths, names=CHAIN_FILES)
     return Before(head=head, state=state, manifest=manifest, shadows=shadows_of(manifest, repo.worktree))
 
 

@@ -12,6 +12,7 @@ from gitledger.config.schema import Config
 from gitledger.errors import LedgerError
 from gitledger.machine.child import ChildExit
 from gitledger.machine.redact import excerpt, secret_values
+from gitledger.manifest.chain import CHAIN_FILES
 from gitledger.records.ids import CommitId
 from gitledger.store.worktree import work_tree_state
 from gitledger.suites.result import SuiteResult, conclude
@@ -89,7 +90,7 @@ def _record(
         reasons=(),
         log_text=excerpt(log, LOG_EXCERPT_BYTES, secret_values(session.environ)) if log.exists() else "",
     )
-    after = work_tree_state(session.repo.git, scope_paths=request.definition.paths)
+    after = work_tree_state(session.repo.git, scope_paths=request.definition.paths, names=CHAIN_FILES)
     return keep(session, request, signer, before, run, after, turn=nullcontext())
 
 

@@ -18,6 +18,7 @@ from gitledger.machine.devices import find_devices
 from gitledger.machine.interrupts import Interrupts
 from gitledger.machine.memory import memory_now
 from gitledger.machine.sole import sole_driver
+from gitledger.manifest.chain import CHAIN_FILES
 from gitledger.records.ids import CommitId, ShardKey
 from gitledger.store.worktree import work_tree_state
 from gitledger.trust.signer import Signer
@@ -220,7 +221,7 @@ def _admission(session: Session, config: Config, todo: Collection[Choice], wait_
 def refuse_dirt(session: Session, config: Config, keys: Collection[ShardKey]) -> None:
     """Refuse to begin on a tree that is not the commit's: a night of receipts would count for nothing."""
     paths = sorted({path for key in keys for path in config.shard(key).paths})
-    state = work_tree_state(session.repo.git, scope_paths=paths)
+    state = work_tree_state(session.repo.git, scope_paths=paths, names=CHAIN_FILES)
     dirt = sorted({*state.changed, *state.untracked})
     if dirt:
         more = f" and {len(dirt) - MAX_NAMED} more" if len(dirt) > MAX_NAMED else ""

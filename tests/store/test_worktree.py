@@ -151,9 +151,35 @@ def test_a_sparse_checkout_is_clean_until_a_left_out_file_comes_back_changed(rep
     repo.git("config", "index.sparse", sparse_index)
     repo.git("sparse-checkout", "set", "src")
     assert not (repo.path / "docs").exists()
-    assert not state_of(repo).dirty
+    assert not state_of(repo, "src").dirty
     repo.write("docs/guide.md", "z\n")
     assert state_of(repo).changed == ("docs/guide.md",)
+
+
+@pytest.mark.parametrize("sparse_index", ["true", "false"])
+def test_an_input_that_a_sparse_checkout_left_out_counts(repo, sparse_index):
+    """The run that should have had it did not even collect its tests."""
+    repo.commit({"docs/guide.md": "x\n", "docs/deep/more.md": "y\n", "docs/conftest.py": "z\n"})
+    repo.git("sparse-checkout", "init", "--cone")
+    repo.git("config", "index.sparse", sparse_index)
+    repo.git("sparse-checkout", "set", "src")
+    left_out = ("docs/conftest.py", "docs/deep/more.md", "docs/guide.md")
+    assert state_of(repo, ".").changed == left_out
+    assert state_of(repo, "**/*.md").changed == left_out
+    assert state_of(repo, "src", "docs/deep").changed == ("docs/deep/more.md",)
+    assert state_of(repo, "docs/guide.md").changed == ("docs/guide.md",)
+    assert not state_of(repo, "src", "docs/guide").dirty
+    git = Git(repo.path, repo.env)
+    assert work_tree_state(git, scope_paths=("src",), names=("conftest.py",)).changed == ("docs/conftest.py",)
+
+
+@pytest.mark.parametrize("flags", [["--skip-worktree"], ["--skip-worktree", "--assume-unchanged"]])
+def test_a_deleted_input_counts_whatever_its_flags(repo, flags):
+    for flag in flags:
+        repo.git("update-index", flag, "src/a.py")
+    (repo.path / "src/a.py").unlink()
+    assert state_of(repo, "src").changed == ("src/a.py",)
+    assert not state_of(repo, "docs").dirty
 
 
 def test_untracked_files_count_by_the_trees_gitignore_alone(repo, hermetic_env, tmp_path):
@@ -263,9 +289,11 @@ def test_a_tracked_edit_inside_a_submodule_counts(outer, flag):
     assert state_of(outer).changed == ("vendor/lib/lib.c",)
 
 
-def test_a_submodule_that_was_never_fetched_is_clean(outer):
+def test_a_submodule_that_was_never_fetched_counts_where_it_is_an_input(outer):
     outer.git("submodule", "--quiet", "deinit", "-f", "vendor/lib")
-    assert not state_of(outer).dirty
+    assert not state_of(outer, "src").dirty
+    for scope in (".", "vendor", "vendor/lib", "**/*.c"):
+        assert state_of(outer, scope).changed == ("vendor/lib/",)
 
 
 def test_a_submodule_that_git_cannot_read_is_an_error_and_not_clean(outer):
