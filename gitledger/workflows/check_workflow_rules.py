@@ -142,7 +142,7 @@ def not_gated(flow: Workflow) -> Iterator[Finding]:
         own = job.body.get("if")
         asks = any(re.search(rf"needs\.{re.escape(gate)}\.result\s*==\s*'success'", own.text) for gate in gates)
         waits = bool(gates & (set(job.needs) if asks else flow.waits_for(job)))
-        if gates and not (waits and (asks or not runs_after_failure(own))):
+        if gates and not waits:
             yield blocking(
                 "deploy-not-gated",
                 RULE,

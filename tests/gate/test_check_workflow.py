@@ -254,6 +254,18 @@ GITHUB_MUTATIONS = {
         DEPLOY % ("gate", "always() && needs.gate.result != 'failure'"),
         "deploy-not-gated",
     ),
+    "a job between gate and deployment runs in any case": (
+        GITHUB[-1:],
+        "\n  notes:\n    permissions: {}\n    needs: gate\n    if: always()\n    steps: [{run: ./notes}]\n"
+        + DEPLOY % ("notes", "success()"),
+        "deploy-not-gated",
+    ),
+    "a job between gate and deployment stops with the gate": (
+        GITHUB[-1:],
+        "\n  notes:\n    permissions: {}\n    needs: gate\n    steps: [{run: ./notes}]\n"
+        + DEPLOY % ("notes", "success()"),
+        None,
+    ),
     "a deployment asks for success": (
         GITHUB[-1:],
         DEPLOY % ("gate", "always() && needs.gate.result == 'success'"),
