@@ -94,7 +94,7 @@ def _uncommitted(case: Case, survey: Survey) -> Iterator[Uncommitted]:
         manifest = inputs.manifest(inputs.target, key)
         if isinstance(manifest, ManifestError):
             continue
-        state = survey.state(manifest.definition.paths)
+        state = survey.edits(manifest.definition.paths)
         paths = touched(manifest, sorted({*state.changed, *state.untracked}))
         if paths:
             yield Uncommitted(key=key, paths=paths)
