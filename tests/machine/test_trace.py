@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from pathlib import Path
 
@@ -19,6 +20,14 @@ def tracing(tracer, tmp_path: Path) -> Tracing:
     folder = tmp_path / "trace"
     folder.mkdir()
     return Tracing(tracer, folder)
+
+
+@pytest.fixture
+def bench(bench, monkeypatch):
+    """The place to run commands in, where each of them ends by itself."""
+    run = bench.run
+    monkeypatch.setattr(bench, "run", lambda *argv, **options: run(*argv, **{"timeout_s": 60, **options}))
+    return bench
 
 
 def opened(tracing: Tracing, folder: Path) -> set[str]:
@@ -121,11 +130,34 @@ def test_a_killed_driver_leaves_no_tracer_and_no_command(bench, tracing, pids, e
         f"from gitledger.machine.trace import Tracer, Tracing; "
         f"tracing = Tracing(Tracer({tracing.tracer.words!r}), Path({str(tracing.folder)!r}))"
     )
-    driver = bench.driver(command, "tracing=tracing, grace_s=0.5", before)
+    driver = bench.driver(command, "tracing=tracing, grace_s=0.5, timeout_s=60", before)
     assert eventually(pids.all)
     driver.kill()
 
     assert eventually(lambda: not pids.alive() and not tracers_of(tracing))
+
+
+def test_a_killed_keeper_and_driver_take_the_command_along(bench, tracing, pids, eventually):
+    command = ["sh", "-c", "echo $$ > $PIDS/me; exec sleep 300"]
+    before = (
+        f"from gitledger.machine.trace import Tracer, Tracing; "
+        f"tracing = Tracing(Tracer({tracing.tracer.words!r}), Path({str(tracing.folder)!r}))"
+    )
+    driver = bench.driver(command, "tracing=tracing, timeout_s=60", before)
+    assert eventually(pids.all)
+    keeper = child_of(driver.pid)
+    driver.kill()
+    os.kill(keeper, signal.SIGKILL)
+
+    assert eventually(lambda: not pids.alive() and not tracers_of(tracing))
+
+
+def child_of(pid: int) -> int:
+    """Return the one child of a process."""
+    (child,) = [
+        int(text) for path in Path(f"/proc/{pid}/task").glob("*/children") for text in path.read_text().split()
+    ]
+    return child
 
 
 def test_a_tracer_that_is_killed_leaves_a_trace_that_says_so(bench, tracing):
