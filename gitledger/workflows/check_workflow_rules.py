@@ -148,9 +148,7 @@ def not_gated(flow: Workflow) -> Iterator[Finding]:
                 RULE,
                 place_of(job.body.line, job.name),
                 expected=f"needs: {sorted(gates)[0]}, and no always()",
-                found=condition(own)
-                if waits or runs_after_failure(own)
-                else f"needs: {', '.join(job.needs) or 'nothing'}",
+                found=condition(own) if runs_after_failure(own) else f"needs: {', '.join(job.needs) or 'nothing'}",
                 remedy="let it need the gate",
             )
 
