@@ -25,6 +25,8 @@ _REF_PLACES = ("refs/{}", "refs/tags/{}", "refs/heads/{}", "refs/remotes/{}", "r
 """Where git looks for a short name, and in what order (gitrevisions(7))."""
 _REF_PART = re.compile(r"[^~^@:]*(?:@(?!\{)[^~^@:]*)*")
 """What of a revision can be a ref: all before `~`, `^`, `:` and `@{`."""
+_PSEUDO_REF = re.compile(r"\A[A-Z_]+\Z")
+_REF_FILE = re.compile(rb"(?:[0-9a-fA-F]{40}|ref:)")
 _ANY = frozenset({0, 1, 128})
 _ANY_END = frozenset(range(-64, 256))
 MAX_REV_CHARACTERS = 4_096
@@ -93,11 +95,19 @@ class Repository:
         found = {
             ref: oid for oid, _, ref in (line.partition(" ") for line in done.text.splitlines()) if ref in places
         }
-        others = self._objects_named(name) - set(found.values()) if found and _SHORT_ID.match(name) else set()
-        if len({*found.values(), *others}) > 1:
-            what = ", ".join([*found, *sorted(others)])
-            hint = f"give the full name, {list(found)[-1]}"
+        others = self._files_named(name) if found or not _PSEUDO_REF.match(name) else set()
+        others |= self._objects_named(name) - set(found.values()) if found and _SHORT_ID.match(name) else set()
+        if len({*found.values(), *others}) > 1 or (others and not found):
+            # Whoever may push may have pushed either, so none is proposed; a tracking ref is the likelier.
+            names = sorted(found, key=lambda ref: (not ref.startswith("refs/remotes/"), ref))
+            what = ", ".join([*names, *sorted(others)])
+            hint = f"give the full name of what you mean, beginning with refs/{'remotes/' if '/' in name else ''}"
             raise UsageError("ambiguous-ref", f"{rev!a} names more than one thing: {what}", hint)
+
+    def _files_named(self, name: str) -> set[str]:
+        """Return files in the repository's own folders that git would read as the ref `name`, before any other."""
+        places = {folder / name for folder in (self.git_dir, self.common_dir)}
+        return {str(place) for place in places if _is_ref_file(place)}
 
     def _objects_named(self, short: str) -> set[str]:
         return set(self.git.run("rev-parse", f"--disambiguate={short}", statuses=_ANY).text.split())
@@ -270,6 +280,14 @@ def _canonical(key: str) -> str:
     section, _, rest = key.partition(".")
     middle, dot, name = rest.rpartition(".")
     return f"{section.lower()}.{middle}{dot}{name.lower()}"
+
+
+def _is_ref_file(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return bool(_REF_FILE.match(file.read(70)))
+    except (OSError, ValueError):
+        return False
 
 
 def _boundary(common_dir: Path) -> frozenset[CommitId]:

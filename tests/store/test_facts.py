@@ -97,6 +97,7 @@ def test_a_tree_that_git_never_writes_is_refused_by_whatever_reads_it(repo, obje
         with pytest.raises(StoreError) as caught:
             look()
         assert caught.value.code == "object-corrupt"
+        assert caught.value.message.count("'") == 2, "the quotes around the name are in pairs"
 
 
 def test_a_name_whose_bytes_stand_in_an_id_only_names_nothing(repo, objects):

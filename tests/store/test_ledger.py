@@ -303,12 +303,15 @@ def test_retries_are_bounded_and_spread():
     assert len(set(slept)) > 4
 
 
-def test_s43_a_users_own_gitledger_ref_is_one_clear_error(ledger, add, git_repo):
+def test_s43_a_users_own_gitledger_ref_stays_and_the_line_lands_beside_it(ledger, add, git_repo):
     commit = git_repo.commit({"a": "1"})
     git_repo.git("notes", "--ref=gitledger", "add", "-m", "mine", commit)
     assert ledger.lines(CommitId(commit)) == ()
-    with pytest.raises(StoreError) as caught:
-        add(commit, b"line")
-    assert caught.value.code == "ref-conflict"
-    assert "git update-ref" in caught.value.hint
+    told = []
+    ledger.aside = told.append
+    add(commit, b"line")
+    [kept] = told
+    assert kept.error.code == "ref-conflict"
+    assert "git update-ref" in kept.error.hint
+    assert ledger.lines(CommitId(commit)) == (b"line",)
     assert git_repo.git("notes", "--ref=gitledger", "show", commit) == "mine"

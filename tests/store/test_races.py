@@ -16,11 +16,13 @@ from gitledger.errors import StoreError
 from gitledger.records.ids import CommitId
 from gitledger.records.tree import MODE_FOLDER, TreeEntry
 from gitledger.store.encoding import blob_id
+from gitledger.store.inbox import Aside
 from gitledger.store.ledger import BODIES_REF, INBOX_PREFIX, RECORDS_REF, Ledger
 from gitledger.store.libgit import LibgitObjects
 from gitledger.store.objects import RefUpdate
 
 A = CommitId("a" * 40)
+B = CommitId("b" * 40)
 KILLS = 8
 """Of one writer of lines; the workflows' tests of sudden death kill whole commands, many more times."""
 
@@ -130,14 +132,17 @@ def test_s02_folding_is_built_anew_too(objects, alice, add, git_repo):
     assert theirs in git_repo.git("rev-list", RECORDS_REF).split()
 
 
-def test_a_ref_that_never_holds_still_ends_in_one_clear_error(objects, alice, impatient):
-    def act(attempt, updates):
-        Ledger(objects).append({A: [b"rival %d" % attempt]}, [], identity=alice, message="m")
+def test_a_ref_that_never_holds_still_keeps_the_line_beside_it_and_says_why(objects, alice, impatient):
+    told: list[Aside] = []
 
-    with pytest.raises(StoreError) as caught:
-        Ledger(Meddling(objects, act), retry=impatient).append({A: [b"ours"]}, [], identity=alice, message="m")
-    assert caught.value.code == "ref-contended"
-    assert b"ours" not in Ledger(objects).lines(A)
+    def act(attempt, updates):
+        if updates[0].name == RECORDS_REF:
+            Ledger(objects).append({A: [b"rival %d" % attempt]}, [], identity=alice, message="m")
+
+    meddling = Meddling(objects, act)
+    Ledger(meddling, retry=impatient, aside=told.append).append({A: [b"ours"]}, [], identity=alice, message="m")
+    assert [kept.error.code for kept in told] == ["ref-contended"]
+    assert b"ours" in Ledger(objects).lines(A)
 
 
 @pytest.mark.parametrize("lock", [f"{RECORDS_REF}.lock", f"{BODIES_REF}.lock", "packed-refs.lock"])
@@ -155,14 +160,47 @@ def test_s14_a_lock_that_is_held_for_a_while_is_waited_for(objects, alice, add, 
     assert set(objects.list_refs("refs/")) == {RECORDS_REF, BODIES_REF}
 
 
-def test_a_lock_that_stays_is_one_clear_error_that_names_it(objects, alice, impatient, git_repo):
-    path = git_repo.path / ".git" / f"{RECORDS_REF}.lock"
-    path.parent.mkdir(parents=True)
+@pytest.mark.parametrize("ref", [RECORDS_REF, BODIES_REF])
+def test_a_lock_that_stays_keeps_what_is_written_in_the_inbox_until_the_next_append(
+    objects, alice, impatient, git_repo, ref
+):
+    told: list[Aside] = []
+    ledger = Ledger(objects, retry=impatient, aside=told.append)
+    ledger.append({A: [b"before"]}, [b"old"], identity=alice, message="m")
+    path = git_repo.path / ".git" / f"{ref}.lock"
     path.touch()
+    ledger.append({A: [b"x"]}, [b"body"], identity=alice, message="m")
+    [kept] = told
+    assert kept.error.code == "ref-locked"
+    assert str(path) in kept.error.hint
+    assert set(objects.list_refs(INBOX_PREFIX)) == {kept.ref}
+    assert ledger.lines(A) == (b"before", b"x")
+    assert ledger.has_body(objects.write_blob(b"body"))
+
+    path.unlink()
+    ledger.append({B: [b"after"]}, [], identity=alice, message="m")
+    assert not objects.list_refs(INBOX_PREFIX)
+    assert ledger.lines(A) == (b"before", b"x")
+    assert ledger.has_body(objects.write_blob(b"body"))
+    assert len(told) == 1
+
+
+def test_where_not_even_the_inbox_can_be_written_the_error_is_the_first_one(objects, alice, impatient, git_repo):
+    for path in (git_repo.path / ".git" / f"{RECORDS_REF}.lock", git_repo.path / ".git" / f"{INBOX_PREFIX}a.lock"):
+        path.parent.mkdir(parents=True)
+        path.touch()
+    ledger = Ledger(objects, retry=impatient, token=lambda: "a")
     with pytest.raises(StoreError) as caught:
-        Ledger(objects, retry=impatient).append({A: [b"x"]}, [], identity=alice, message="m")
+        ledger.append({A: [b"x"]}, [], identity=alice, message="m")
     assert caught.value.code == "ref-locked"
-    assert str(path) in caught.value.hint
+    assert RECORDS_REF in caught.value.hint
+
+
+def test_what_else_lies_in_the_inbox_is_neither_folded_nor_deleted(objects, alice, git_repo, add):
+    mine = git_repo.commit({"a": "1"})
+    git_repo.git("update-ref", f"{INBOX_PREFIX}mine", mine)
+    add(A, b"x")
+    assert set(objects.list_refs(INBOX_PREFIX)) == {f"{INBOX_PREFIX}mine"}
 
 
 def test_law_3_no_reader_ever_sees_a_line_before_its_body(objects, git_repo, back_end):

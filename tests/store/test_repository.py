@@ -236,6 +236,13 @@ def test_nothing_is_reached_through_the_boundary_or_a_missing_commit():
     assert distances(without_b, frozenset(), CommitId("g"), [CommitId("a"), CommitId("b")]) == {}
 
 
+@pytest.fixture(params=[1, 2_000], ids=["listed-by-git", "read-one-by-one"])
+def walk(request, monkeypatch):
+    """After how many commits git is asked for the rest of a history: it must make no difference."""
+    monkeypatch.setattr("gitledger.store.repository._FEW_COMMITS", request.param)
+
+
+@pytest.mark.usefixtures("walk")
 def test_in_a_shallow_clone_an_unknown_ancestry_is_not_an_ancestry(git_repo, make_repo):
     commits = [CommitId(git_repo.commit({"a": str(n)})) for n in range(4)]
     make_repo("clones").git("clone", "-q", "--depth=2", f"file://{git_repo.path}", "shallow")
@@ -258,6 +265,7 @@ def test_in_a_shallow_clone_an_unknown_ancestry_is_not_an_ancestry(git_repo, mak
     assert not full.history_is_cut(commits[3])
 
 
+@pytest.mark.usefixtures("walk")
 def test_replaced_commits_keep_their_ancestry(git_repo):
     first, second = (CommitId(git_repo.commit({"a": str(n)})) for n in range(2))
     git_repo.git("replace", "--graft", second)
@@ -265,6 +273,17 @@ def test_replaced_commits_keep_their_ancestry(git_repo):
     repo = open_repository(git_repo.path, env=git_repo.env)
     assert repo.distances(second, [first]) == {first: 1}
     assert repo.resolve("HEAD~1") == first
+    (git_repo.path / ".git" / "info" / "grafts").write_text(f"{second}\n")
+    assert repo.distances(second, [first]) == {first: 1}
+
+
+@pytest.mark.usefixtures("walk")
+def test_history_with_a_hole_is_walked_as_far_as_it_goes(git_repo):
+    first, second, third = (CommitId(git_repo.commit({"a": str(n)})) for n in range(3))
+    (git_repo.path / ".git" / "objects" / first[:2] / first[2:]).unlink()
+    repo = open_repository(git_repo.path, env=git_repo.env)
+    assert repo.distances(third, [first, second]) == {second: 1}
+    assert list(repo.rings(third)) == [[third], [second], []]
 
 
 def test_a_long_history_is_walked_once_in_about_a_second(git_repo):
@@ -282,3 +301,24 @@ def test_a_long_history_is_walked_once_in_about_a_second(git_repo):
     start = time.perf_counter()
     assert repo.distances(repo.resolve("main"), [root]) == {root: count - 1}
     assert time.perf_counter() - start < 5
+
+
+def test_of_an_ambiguous_name_none_is_proposed_that_somebody_may_have_pushed(git_repo):
+    commit = git_repo.commit({"a": "1"})
+    git_repo.git("update-ref", "refs/remotes/origin/main", commit)
+    git_repo.git("tag", "origin/main", git_repo.commit({"a": "2"}))
+    repository = open_repository(git_repo.path, env=git_repo.env)
+    with pytest.raises(UsageError) as refused:
+        repository.resolve("origin/main")
+    assert refused.value.code == "ambiguous-ref"
+    assert "refs/tags" not in refused.value.hint
+    assert refused.value.hint.endswith("refs/remotes/")
+
+
+def test_a_branch_may_be_named_as_a_file_of_git_that_is_no_ref(git_repo):
+    commit = git_repo.commit({"a": "1"})
+    git_repo.git("branch", "config")
+    git_repo.git("branch", "hooks/x")
+    repository = open_repository(git_repo.path, env=git_repo.env)
+    assert repository.resolve("config") == repository.resolve("hooks/x") == commit
+    assert repository.resolve("HEAD") == repository.resolve("@") == commit

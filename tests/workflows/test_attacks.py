@@ -769,6 +769,23 @@ def a_tag_that_is_named_as_a_remotes_branch(stage):
     stage.record("mallory")
 
 
+@attack("error ambiguous-ref", "refs/heads/trusted")
+def a_file_among_gits_own_that_is_named_as_the_trusted_branch(stage):
+    """git reads $GIT_DIR/trusted before refs/heads/trusted, and whatever runs in the clone can write it."""
+    stage.repo.commit({".gitledger/allowed_signers": signers(stage, alice="", mallory="")})
+    (stage.repo.path / ".git/trusted").write_text(stage.repo.git("rev-parse", "HEAD") + "\n")
+    stage.record("mallory")
+
+
+@attack("error ambiguous-ref")
+def a_file_among_gits_own_in_place_of_a_branch_that_is_gone(stage):
+    """Read through a symbolic ref, too."""
+    stage.repo.commit({".gitledger/allowed_signers": signers(stage, alice="", mallory="")})
+    stage.repo.git("branch", "-D", "trusted")
+    (stage.repo.path / ".git/trusted").write_text("ref: refs/heads/main\n")
+    stage.record("mallory")
+
+
 # --- history and trees -----------------------------------------------------------------------------------------
 
 
