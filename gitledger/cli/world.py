@@ -13,6 +13,7 @@ import click
 from gitledger.cli.output import Output
 
 if TYPE_CHECKING:
+    from gitledger.store.inbox import Aside
     from gitledger.trust.signer import Signer
     from gitledger.workflows.session import Session
 
@@ -40,7 +41,15 @@ def enter(output: Output, *, offline: bool = False) -> Session:
     from gitledger.workflows.session import open_session
 
     home = Path(output.environ.get("HOME") or Path.home())
-    return open_session(output.directory, environ=output.environ, home=home, now=now, offline=offline)
+
+    def aside(kept: Aside) -> None:
+        mend = f"; try: {kept.error.hint}" if kept.error.hint else ""
+        output.message(
+            f"warning: the notes could not be written: {kept.error.message} [{kept.error.code}]{mend}\n"
+            f"git ledger: kept in {kept.ref}, where it counts; the next record or sync after that folds it in"
+        )
+
+    return open_session(output.directory, environ=output.environ, home=home, now=now, offline=offline, aside=aside)
 
 
 def signer_of(output: Output, session: Session, key: str | None) -> Signer:

@@ -95,7 +95,7 @@ def refuse_unsound(oid: str, entries: Iterable[TreeEntry]) -> None:
     if len(set(names)) == len(names) and not any("/" in name or name in _NO_NAMES for name in names):
         return
     bad = next(name for i, name in enumerate(names) if "/" in name or name in _NO_NAMES or name in names[:i])
-    what = f"tree {oid} holds {ascii(bad)[1:80]} in a way that git never writes"
+    what = f"tree {oid} holds {bad[:80]!a} in a way that git never writes"
     raise StoreError("object-corrupt", f"{what}: a checkout would not be what it says", "git fsck")
 
 

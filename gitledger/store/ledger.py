@@ -6,7 +6,9 @@ nothing half. Only local refs are written.
 
 from __future__ import annotations
 
+import contextlib
 import random
+import secrets
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +19,7 @@ from gitledger.records.ids import BlobId, CommitId, TreeId
 from gitledger.store.claims import subjects_in
 from gitledger.store.encoding import object_missing
 from gitledger.store.history import distances
+from gitledger.store.inbox import Aside, TellAside, inbox_commit, own_inbox, stands_in_the_way
 from gitledger.store.notes_tree import Blobs, NotesTrees
 from gitledger.store.objects import GitObjects, Identity, RefUpdate
 from gitledger.store.refs import (
@@ -71,10 +74,20 @@ class Ledger:
 
     Every read is of the refs as they are at that moment; `view` gives one moment to read from repeatedly, which is
     also much faster. Raises `StoreError`: `ref-locked` and `ref-contended` once retries are used up,
-    `ref-conflict`, `store-unwritable`, `object-missing`, `object-corrupt`.
+    `ref-conflict`, `store-unwritable`, `object-missing`, `object-corrupt`. `aside` is told of what could not be
+    written to the notes refs and lies in an inbox ref instead, under a random name of `token`.
     """
 
-    def __init__(self, objects: GitObjects, *, retry: Retry | None = None) -> None:
+    def __init__(
+        self,
+        objects: GitObjects,
+        *,
+        retry: Retry | None = None,
+        aside: TellAside = lambda _: None,
+        token: Callable[[], str] = lambda: secrets.token_hex(16),
+    ) -> None:
+        self.aside = aside
+        self._token = token
         self._objects = objects
         self._retry = retry or Retry()
         self._trees = NotesTrees(objects)
@@ -130,8 +143,11 @@ class Ledger:
         """Add lines to commits, and the bodies that they name, to the local refs.
 
         The bodies are in place before any line is. What is there already stays as it is, so that a repetition
-        changes nothing. Raises `StoreError` `not-a-line`, `line-too-long`, `body-too-large` before anything is
-        written; `note-too-large`, `note-too-many-lines` before any ref moved.
+        changes nothing. Where a notes ref can't be moved (a lock that stays, a user's ref in its place), all of it
+        lands in an inbox ref of this clone, which every read takes in; `aside` is told, and the next append or
+        sync that gets through folds it into the notes. Raises `StoreError` `not-a-line`, `line-too-long`,
+        `body-too-large` before anything is written; `note-too-large`, `note-too-many-lines` before any ref moved;
+        why the notes ref could not be moved, where the inbox ref couldn't be made either.
         """
         for line in (line for lines in records.values() for line in lines):
             require_line(line)
@@ -139,6 +155,20 @@ class Ledger:
             require_body(body)
         notes = {commit: unite_lines(*lines) for commit, lines in records.items() if lines}
         blobs = [self._objects.write_blob(body) for body in bodies]
+        try:
+            self._append(notes, blobs, identity, message)
+        except StoreError as error:
+            if not stands_in_the_way(error):
+                raise
+            self._set_aside(notes, blobs, error, identity, message)
+        else:
+            # The append is done; that something older could not be folded in as well is no failure of it.
+            with contextlib.suppress(StoreError):
+                self.fold_inbox(identity=identity, message=message)
+
+    def _append(
+        self, notes: Mapping[CommitId, bytes], blobs: Sequence[BlobId], identity: Identity, message: str
+    ) -> None:
         moves = []
         if blobs:
             moves.append(
@@ -151,6 +181,42 @@ class Ledger:
         # All objects first: the back end then waits for the disk once, and no body is left without its line.
         for move in [move.prepared() for move in moves]:
             self._make(move)
+
+    def _set_aside(
+        self,
+        notes: Mapping[CommitId, bytes],
+        blobs: Sequence[BlobId],
+        error: StoreError,
+        identity: Identity,
+        message: str,
+    ) -> None:
+        """Put notes and bodies into an inbox ref, by themselves: whatever stands in the way may be no ledger."""
+        trees = {}
+        if blobs:
+            trees["bodies"] = self._union.bodies(set(), blobs)
+        if notes:
+            trees["records"] = self._union.records(set(), notes)
+        commit = inbox_commit(self._objects, trees, identity=identity, message=message)
+        ref = INBOX_PREFIX + self._token()
+        try:
+            made = self._objects.update_refs([RefUpdate(ref, None, commit)])
+        except StoreError as second:
+            raise error from second
+        if not made:
+            raise error
+        self.aside(Aside(ref, error))
+
+    def fold_inbox(self, *, identity: Identity, message: str) -> None:
+        """Fold this clone's own inbox refs into its notes, and delete each by the id that was folded."""
+        own = own_inbox(self._objects)
+        if own:
+            left = self.unite_into_local(Tips(inbox=frozenset(own.values())), identity=identity, message=message)
+            self.forget_inbox({name: tip for name, tip in own.items() if tip not in left.inbox})
+
+    def forget_inbox(self, folded: Mapping[str, CommitId]) -> None:
+        """Delete own inbox refs that were folded, each only if it still has the id that was."""
+        for name, tip in folded.items():
+            self._objects.update_refs([RefUpdate(name, tip, None)])
 
     def unite_into_local(self, tips: Tips, *, identity: Identity, message: str) -> Tips:
         """Fold commits that hold parts of a ledger into the local refs, all bodies before any line.

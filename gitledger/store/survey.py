@@ -9,9 +9,9 @@ from pathlib import Path
 
 from gitledger.records.ids import BlobId, CommitId
 from gitledger.store.encoding import ID_BYTES
+from gitledger.store.inbox import is_inbox
 from gitledger.store.refs import BODIES_REF, INBOX_PREFIX, RECORDS_REF, TRACKING_PREFIX
 from gitledger.store.repository import Repository
-from gitledger.store.sync import is_inbox
 
 __all__ = ["States", "garbage_refs", "lock_files", "once_noted", "states_of"]
 

@@ -15,17 +15,17 @@ from typing import Literal
 
 from gitledger.errors import StoreError
 from gitledger.records.ids import CommitId
-from gitledger.records.tree import MODE_FOLDER, TreeEntry
 from gitledger.store.claims import bodies_of
+from gitledger.store.inbox import PARTS, inbox_commit, is_inbox, own_inbox
 from gitledger.store.ledger import Ledger, Retry
 from gitledger.store.leftovers import sweep_objects
 from gitledger.store.notes_tree import NotesTrees
-from gitledger.store.objects import GitObjects, Identity, RefUpdate
+from gitledger.store.objects import Identity, RefUpdate
 from gitledger.store.refs import BODIES_REF, INBOX_PREFIX, RECORDS_REF, Tips, roots_of, tracking_prefix, tree_of
 from gitledger.store.remote import Answer, Remote, not_published, was_broken_off
 from gitledger.store.repository import Repository
 
-__all__ = ["NETWORK_RETRY", "NETWORK_TIMEOUT_S", "PublishResult", "Sync", "fetch", "is_inbox", "publish"]
+__all__ = ["NETWORK_RETRY", "NETWORK_TIMEOUT_S", "PublishResult", "Sync", "fetch", "publish"]
 
 NETWORK_TIMEOUT_S = 300.0
 """How long one sync may take, in seconds."""
@@ -34,7 +34,6 @@ NETWORK_RETRY = Retry(budget_s=10.0, first_s=0.05, longest_s=2.0)
 
 _FINAL = frozenset({0, 128})
 Via = Literal["notes", "inbox", "nothing"]
-_PARTS = {"records": RECORDS_REF, "bodies": BODIES_REF}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,13 +159,11 @@ def _unite_tracking(sync: Sync) -> Mapping[str, CommitId]:
     prefix = tracking_prefix(sync.remote) + "inbox/"
     _drop_garbage(sync)
     theirs = objects.list_refs(prefix)
-    own = {name: tip for name, tip in objects.list_refs(INBOX_PREFIX).items() if is_inbox(objects, tip)}
+    own = own_inbox(objects)
     notes = sync.ledger.tracking_tips(sync.remote)
     inbox = frozenset([*theirs.values(), *own.values()])
     left = sync.unite(Tips(records=notes.records, bodies=notes.bodies, inbox=inbox)).inbox
-    for name, tip in own.items():
-        if tip not in left:
-            objects.update_refs([RefUpdate(name, tip, None)])
+    sync.ledger.forget_inbox({name: tip for name, tip in own.items() if tip not in left})
     return {INBOX_PREFIX + name.removeprefix(prefix): tip for name, tip in theirs.items() if tip not in left}
 
 
@@ -187,13 +184,6 @@ def _drop_garbage(sync: Sync) -> None:
     for name, tip in sync.repository.objects.list_refs(tracking_prefix(sync.remote) + "inbox/").items():
         if not is_inbox(sync.repository.objects, tip):
             _move(sync, RefUpdate(name, tip, None))
-
-
-def is_inbox(objects: GitObjects, tip: CommitId) -> bool:
-    """Return whether a ref of an inbox is what we put there; anything else is left alone."""
-    info = objects.read_commit(tip)
-    entries = (objects.read_tree(info.tree) if info else None) or ()
-    return bool(entries) and all(entry.name in _PARTS and entry.mode == MODE_FOLDER for entry in entries)
 
 
 def _not_within(
@@ -254,13 +244,9 @@ def _bodies_beyond(sync: Sync) -> int:
 def _inbox_commit(sync: Sync) -> Mapping[str, CommitId]:
     """Return a new inbox ref and its commit: both local trees, and no history."""
     objects = sync.repository.objects
-    tips = {part: objects.read_ref(ref) for part, ref in _PARTS.items()}
-    entries = [
-        TreeEntry(MODE_FOLDER, part, tree_of(objects, tip)) for part, tip in tips.items() if tip is not None
-    ]
-    commit = objects.write_commit(
-        tree=objects.write_tree(entries), parents=(), message=sync.message, identity=sync.identity
-    )
+    tips = {part: objects.read_ref(ref) for part, ref in PARTS.items()}
+    trees = {part: tree_of(objects, tip) for part, tip in tips.items() if tip is not None}
+    commit = inbox_commit(objects, trees, identity=sync.identity, message=sync.message)
     return {INBOX_PREFIX + sync.token(): commit}
 
 

@@ -282,7 +282,7 @@ def _refs(session: Session, _: Checked) -> Iterator[Problem]:
         name for name in repo.objects.list_refs(TRACKING_PREFIX) if "/inbox/" in name
     }
     for name in sorted(inbox - set(garbage)):
-        detail = "a publication that landed beside the notes; it counts, and the next sync folds it in"
+        detail = "it landed beside the notes, which could not be moved; it counts, and the next sync folds it in"
         yield Problem(kind="inbox", subject=name, detail=detail, remedy="git ledger sync")
     for lock in lock_files(repo):
         detail = "a lock file: some process is writing, or was killed"

@@ -108,6 +108,7 @@ class ShardRuns:
                 home=shared.home,
                 now=shared.now,
                 offline=shared.offline,
+                aside=shared.ledger.aside,
             )
         return replace(own, environ={**shared.environ, **attempt.grant.variables})
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from gitledger.store.inbox import TellAside
 from gitledger.store.ledger import Ledger
 from gitledger.store.repository import Repository, open_repository
 
@@ -39,8 +40,11 @@ def open_session(
     home: Path,
     now: Callable[[], datetime],
     offline: bool = False,
+    aside: TellAside = lambda _: None,
 ) -> Session:
     """Return the session for the repository that `folder` lies in.
+
+    `aside` is told of records that are kept beside the notes, since those could not be written.
 
     It is offline where it is told to be, by `GITLEDGER_OFFLINE`, or by `git config gitledger.offline`.
     Raises `UsageError` where there is no repository, or where it can't be opened.
@@ -48,7 +52,7 @@ def open_session(
     repo = open_repository(folder, env=environ)
     return Session(
         repo=repo,
-        ledger=Ledger(repo.objects),
+        ledger=Ledger(repo.objects, aside=aside),
         environ=environ,
         home=home,
         now=now,

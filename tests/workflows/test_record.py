@@ -270,19 +270,27 @@ def test_an_unsigned_receipt_is_stored_and_never_counts_in_restricted_mode(make_
 
 def test_a_receipt_that_can_not_be_stored_is_exit_3_and_best_effort_is_the_childs(make_one):
     project = make_one(PASSING)
-    lock = project.path / ".git/refs/notes/gitledger/records.lock"
-    lock.parent.mkdir(parents=True)
-    project.repo.git("update-ref", "refs/notes/gitledger", project.repo.git("rev-parse", "HEAD"), check=False)
-    (project.path / ".git/refs/notes").mkdir(parents=True, exist_ok=True)
-    import shutil
-
-    shutil.rmtree(project.path / ".git/refs/notes/gitledger", ignore_errors=True)
-    project.repo.git("update-ref", "refs/notes/gitledger", project.repo.git("rev-parse", "HEAD"))
+    for ref in ("refs/notes/gitledger", "refs/gitledger"):  # neither the notes nor their inbox can be made
+        project.repo.git("update-ref", ref, "HEAD")
     document = project.record("it", expect=3)
     assert (document["stored"], document["outcome"], document["exit_status"]) == (False, "passed", 3)
     done = project.ledger("record", "--shard", "it", "--best-effort")
     assert "ref-conflict" in done.err
     assert "NOT STORED" in done.err.splitlines()[-1]
+
+
+def test_a_receipt_that_the_notes_can_not_take_is_kept_beside_them_and_folded_in_by_the_next(make_one):
+    project = make_one(PASSING)
+    project.repo.git("symbolic-ref", "refs/notes/gitledger/records", "refs/heads/main")
+    done = project.ledger("record", "--shard", "it")
+    assert "git symbolic-ref --delete refs/notes/gitledger/records" in done.err
+    assert "kept in refs/gitledger/inbox/" in done.err
+    assert "recorded it: passed" in done.err.splitlines()[-1]
+    project.repo.git("symbolic-ref", "--delete", "refs/notes/gitledger/records")
+    assert project.plan() == {"it": ("fresh", "recorded")}
+    project.record("it")
+    assert project.repo.git("for-each-ref", "refs/gitledger/inbox") == ""
+    assert len(project.repo.git("notes", "--ref=gitledger/records", "show", "HEAD").split()) == 2
 
 
 @pytest.mark.parametrize(
