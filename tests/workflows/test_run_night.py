@@ -102,7 +102,7 @@ def sleep_through(project, *, kills: int, step: int) -> dict[str, int]:
     Return how often each shard had begun when it was first seen to be done, that is, to have a green receipt.
     """
     done: dict[str, int] = {}
-    command = ["git-ledger", "run", "--jobs", "2", "--stall", "3s"]
+    command = ["git-ledger", "run", "--jobs", "2", "--stall", "6s"]
     for number in range(kills + 1):
         driver = subprocess.Popen(
             command,
