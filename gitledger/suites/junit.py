@@ -2,7 +2,8 @@
 
 pytest, gotestsum, Gradle and cargo-nextest write what Jenkins reads: `failure`, `error` and `skipped` in a test.
 Gradle, nextest and Surefire tell earlier attempts by `flakyFailure`, `rerunFailure` and their kin. CTest says by
-an attribute `status` how a test ended, and calls one that it could not start skipped; that is no skip here.
+an attribute `status` how a test ended, and calls one that it could not start skipped; that is no skip here. Others
+say it by `status` or `result` alone: such a word counts as an element does, and an unknown one is an error.
 
 The node id can't be recovered from it: a test is known by its class name and name. For a report file the
 reported tests are the collection (DESIGN section 8).
@@ -21,6 +22,7 @@ from gitledger.records.decode import shown
 from gitledger.records.ids import NodeId
 from gitledger.records.limits import MAX_NODE_ID_BYTES, MAX_TESTS
 from gitledger.records.outcomes import TestOutcome
+from gitledger.suites.junit_claims import Claims, word_outcome
 from gitledger.suites.report_file import MAX_REPORT_BYTES
 from gitledger.suites.result import (
     SuiteResult,
@@ -34,7 +36,9 @@ __all__ = ["JunitReport", "read_junit", "summarise_junit"]
 
 _MAX_DEPTH = 32
 _MAX_DURATION_S = 10**8
+_SUITES = ("testsuites", "testsuite")
 _BAD = {"failure": TestOutcome.FAILED, "error": TestOutcome.ERROR}
+_ENDS = frozenset({*_BAD, "skipped"})
 _ATTEMPTS = frozenset({"flakyFailure", "flakyError", "rerunFailure", "rerunError"})
 """Elements that stand for an earlier attempt of the test (Maven Surefire, "Rerun failing tests")."""
 _CTEST_SKIPS = ("SKIP_RETURN_CODE=", "SKIP_REGULAR_EXPRESSION_MATCHED", "Disabled")
@@ -43,10 +47,14 @@ _CTEST_SKIPS = ("SKIP_RETURN_CODE=", "SKIP_REGULAR_EXPRESSION_MATCHED", "Disable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JunitReport:
-    """The tests of a report, one result an id, and the ids that stand for more than one test."""
+    """The tests of a report, one result an id, and the ids that stand for more than one test.
+
+    `strange` are words of `status` and `result` that made their tests errors.
+    """
 
     results: tuple[TestResult, ...]
     duplicates: tuple[NodeId, ...]
+    strange: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -56,6 +64,7 @@ class _Case:
     duration_ns: int
     status: str = ""
     attempts: int = 1
+    skips: int = 0
     marks: set[TestOutcome] = field(default_factory=set)
 
     @property
@@ -72,7 +81,8 @@ def read_junit(data: bytes) -> JunitReport:
     A failure or error under a (class name, name) makes that id bad, whatever else stands under it: pytest
     writes two cases for a failed call whose teardown broke as well. An id that stands twice without one is a
     duplicate. Raises `DecodeError` for anything that is no such report: malformed XML, a document type or
-    entity declaration, over-long ids, more tests than the limit, or counts of failures that no case explains.
+    entity declaration, over-long ids, more tests than the limit; and for what would be green and isn't: counts of
+    failures that no case explains, more tests or skips counted than held, a failure outside of every case.
     """
     if len(data) > MAX_REPORT_BYTES:
         _refuse(f"{len(data)} bytes, more than the limit of {MAX_REPORT_BYTES}")
@@ -88,9 +98,12 @@ def read_junit(data: bytes) -> JunitReport:
         raise DecodeError("report-malformed", f"not a JUnit report: {error}", _HINT) from error
     if not reading.is_report:
         _refuse("no testsuite in it")
-    if reading.claimed_bad and not any(case.marks & set(_BAD.values()) for case in reading.cases):
-        _refuse("it counts failures that none of its tests shows")
-    return _report(reading.cases)
+    if not any(case.marks & set(_BAD.values()) for case in reading.cases):
+        if reading.claimed_bad:
+            _refuse("it counts failures that none of its tests shows")
+        for fault in (*reading.loose, *reading.claims.faults):
+            _refuse(fault)
+    return _report(reading.cases, reading.strange)
 
 
 _HINT = "check the command's report option"
@@ -111,6 +124,9 @@ class _Reading:
         self.cases: list[_Case] = []
         self.is_report = False
         self.claimed_bad = 0
+        self.claims = Claims()
+        self.loose: list[str] = []
+        self.strange: list[str] = []
         self._path: list[str] = []
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
@@ -118,18 +134,26 @@ class _Reading:
         if len(self._path) >= _MAX_DEPTH:
             _refuse(f"nested more than {_MAX_DEPTH} deep")
         self._path.append(name)
-        if name in ("testsuites", "testsuite"):
+        if name in _SUITES:
             self._suite(name, attributes)
         elif name == "testcase":
             self._case(parent, attributes)
         elif parent == "testcase":
             self._mark(name, attributes)
+        elif name in _ENDS:
+            self.loose.append(f"<{name}> stands in <{parent}>, outside of its tests")
 
-    def end(self, _: str) -> None:
+    def end(self, name: str) -> None:
         self._path.pop()
+        if name in _SUITES:
+            self.claims.close()
+        elif name == "testcase" and self._path and self._path[-1] == "testsuite":
+            case = self.cases[-1]
+            self.claims.case(max(case.skips, TestOutcome.SKIPPED in case.marks))
 
     def _suite(self, name: str, attributes: dict[str, str]) -> None:
         self.is_report = self.is_report or len(self._path) == 1 or name == "testsuite"
+        self.claims.open(attributes)
         for attribute in ("failures", "errors"):
             text = attributes.get(attribute, "0")
             # What is no plain number is taken as a claim: it must not hide one.
@@ -146,18 +170,25 @@ class _Reading:
             _duration_ns(attributes.get("time", "0")),
             status=attributes.get("status", ""),
         )
-        if case.status == "fail":  # CTest
-            case.marks.add(TestOutcome.FAILED)
-        elif case.status == "disabled":
-            case.marks.add(TestOutcome.SKIPPED)
+        for word in (case.status, attributes.get("result", "")):
+            self._word(case, word)
         if len(_node_id(case).encode("utf-8", "surrogatepass")) > MAX_NODE_ID_BYTES:
             _refuse(f"a name of more than {MAX_NODE_ID_BYTES} bytes")
         if len(self.cases) >= MAX_TESTS:
             _refuse(f"more than {MAX_TESTS} tests")
         self.cases.append(case)
 
+    def _word(self, case: _Case, word: str) -> None:
+        outcome = word_outcome(word)
+        if outcome is None:
+            return
+        case.marks.add(outcome)
+        if outcome is TestOutcome.ERROR:
+            self.strange.append(word)
+
     def _mark(self, name: str, attributes: dict[str, str]) -> None:
         case = self.cases[-1]
+        case.skips += name == "skipped"
         marks = case.marks
         if name in _BAD:
             marks.add(_BAD[name])
@@ -184,7 +215,7 @@ def _node_id(case: _Case) -> str:
     return f"{case.classname}::{case.name}" if case.classname else case.name
 
 
-def _report(cases: list[_Case]) -> JunitReport:
+def _report(cases: list[_Case], strange: list[str]) -> JunitReport:
     grouped: dict[str, list[_Case]] = {}
     for case in cases:
         grouped.setdefault(_node_id(case), []).append(case)
@@ -198,7 +229,7 @@ def _report(cases: list[_Case]) -> JunitReport:
         if len(group) > 1 and not (is_one_test and merged.outcome.is_bad):
             duplicates.append(NodeId(name))
         results.append(_result(name, merged))
-    return JunitReport(results=tuple(results), duplicates=tuple(duplicates))
+    return JunitReport(results=tuple(results), duplicates=tuple(duplicates), strange=tuple(dict.fromkeys(strange)))
 
 
 def _result(name: str, case: _Case) -> TestResult:
@@ -237,6 +268,8 @@ def summarise_junit(data: bytes | None, end: ChildExit, *, is_fresh: bool = True
     if report.duplicates:
         reasons.add("duplicate-id")
         notes.append(f"one id stands for several tests: {shown(report.duplicates[0])}")
+    if report.strange:
+        notes.append(f"unknown words for how tests ended: {', '.join(map(shown, report.strange[:3]))}")
     reasons |= outcome_reasons(report.results) | child_reasons(end, finished=finished)
     reasons |= exit_reasons(end.status, reasons)
     ids = [result.node_id for result in report.results]

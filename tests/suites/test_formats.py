@@ -60,6 +60,18 @@ NEXTEST = """<?xml version="1.0" encoding="UTF-8"?>
 </testsuites>"""
 
 
+GOOGLETEST = """<?xml version="1.0" encoding="UTF-8"?>
+<testsuites tests="3" failures="0" disabled="1" errors="0" time="0." timestamp="2026" name="AllTests">
+  <testsuite name="Suite" tests="3" failures="0" disabled="1" skipped="1" errors="0" time="0." timestamp="2026">
+    <testcase name="good" file="t.cc" line="2" status="run" result="completed" time="0." classname="Suite" />
+    <testcase name="skip" file="t.cc" line="3" status="run" result="skipped" time="0." classname="Suite">
+      <skipped message="t.cc:3&#x0A;no"><![CDATA[t.cc:3
+no]]></skipped></testcase>
+    <testcase name="DISABLED_off" file="t.cc" line="4" status="notrun" result="suppressed" time="0." classname="Suite" />
+  </testsuite>
+</testsuites>"""
+
+
 def junit_ends(text: str) -> dict[str, str]:
     return {item.node_id.rpartition("::")[2]: item.outcome.value for item in read_junit(text.encode()).results}
 
@@ -76,6 +88,10 @@ def test_ctest_as_it_really_writes(tmp_path: Path):
     (tmp_path / "CTestTestfile.cmake").write_text("\n".join(tests))
     subprocess.run(["ctest", "--output-junit", "out.xml"], cwd=tmp_path, capture_output=True, check=False)
     assert junit_ends((tmp_path / "out.xml").read_text()) == CTEST_ENDS
+
+
+def test_googletest_says_disabled_by_words_alone():
+    assert junit_ends(GOOGLETEST) == {"good": "passed", "skip": "skipped", "DISABLED_off": "skipped"}
 
 
 def test_go_names_packages_and_subtests():
@@ -201,6 +217,14 @@ def test_reportlog_kinds_that_are_unknown_are_ignored(end):
     assert (result.outcome.value, result.reasons) == ("passed", ())
     assert summarise_reportlog(log(*GREEN_LOG), end(1)).outcome.value == "error"
     assert summarise_reportlog(log(GREEN_LOG[0], GREEN_LOG[-1]), end(0)).outcome.value == "incomplete"
+
+
+@pytest.mark.parametrize("place", [1, 2, 3])
+@pytest.mark.parametrize("word", ["green", "rerun", "Passed"])
+def test_reportlog_an_outcome_that_is_unknown_is_no_pass(end, place, word):
+    items = [*GREEN_LOG]
+    items[place] = {**items[place], "outcome": word}
+    assert summarise_reportlog(log(*items), end(0)).outcome.value == "incomplete"
 
 
 BAD_LOGS = {

@@ -212,6 +212,90 @@ def test_what_is_no_report_is_an_error_and_never_a_pass(end, data):
     assert (result.outcome, result.reasons) == ("error", ("report-malformed",))
 
 
+@pytest.mark.parametrize(
+    ("words", "outcome"),
+    [
+        ('status="run"', "passed"),
+        ('status="run" result="completed"', "passed"),
+        ('status="Passed"', "passed"),
+        ('status="notrun"', "skipped"),
+        ('status="NOT_RUN"', "skipped"),
+        ('status="disabled"', "skipped"),
+        ('status="notrun" result="suppressed"', "skipped"),
+        ('status="run" result="skipped"', "skipped"),
+        ('status="pending"', "skipped"),
+        ('status="failed"', "failed"),
+        ('status="run" result="FAIL"', "failed"),
+        ('result="error"', "error"),
+        ('status="broken"', "error"),
+        ('result="sort of passed"', "error"),
+    ],
+)
+def test_a_word_for_how_a_test_ended_counts_as_an_element_does(end, words, outcome):
+    data = f'<testsuite tests="1"><testcase name="a" {words}/></testsuite>'.encode()
+    result = summarise_junit(data, end())
+    assert [item.outcome.value for item in result.results] == [outcome]
+    assert result.outcome == (outcome if outcome in ("failed", "error") else "passed")
+
+
+def test_an_unknown_word_is_named(end):
+    result = summarise_junit(SUITE % b'<testcase name="a" status="broken"/>', end())
+    assert result.notes == ("unknown words for how tests ended: 'broken'",)
+
+
+ONE = '<testcase name="a"/>'
+SKIP = '<testcase name="b"><skipped/></testcase>'
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (f'<testsuite tests="2">{ONE}</testsuite>', "counts 2 tests where it holds 1"),
+        (f'<testsuites tests="2"><testsuite tests="1">{ONE}</testsuite></testsuites>', "counts 2 tests"),
+        (f'<testsuites><testsuite tests="1"/><testsuite tests="1">{ONE}</testsuite></testsuites>', "holds 0"),
+        (f'<testsuite tests="many">{ONE}</testsuite>', "tests is no number"),
+        (f'<testsuite tests="1" skipped="1">{ONE}</testsuite>', "counts 1 skipped where it holds 0"),
+        (f'<testsuite tests="2" disabled="1">{ONE}<testcase name="b"/></testsuite>', "counts 1 skipped"),
+        (f'<testsuite skipped="2"><testcase name="b" status="notrun" result="suppressed"/>{ONE}</testsuite>', "1"),
+        (f'<testsuite name="pytest" tests="1" skipped="2">{ONE}{SKIP}</testsuite>', "counts 2 skipped"),
+        (f"<testsuite><failure/>{ONE}</testsuite>", "<failure> stands in <testsuite>"),
+        (f"<testsuites><error/><testsuite>{ONE}</testsuite></testsuites>", "<error> stands in <testsuites>"),
+        (f"<testsuite>{ONE}<x><error/></x></testsuite>", "<error> stands in <x>"),
+        (f"<testsuite>{ONE}<skipped/></testsuite>", "<skipped> stands in <testsuite>"),
+    ],
+)
+def test_a_green_report_that_does_not_hold_what_it_says_is_refused(end, text, why):
+    with pytest.raises(DecodeError, match=why):
+        read_junit(text.encode())
+    assert summarise_junit(text.encode(), end()).reasons == ("report-malformed",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'<testsuite tests="1"><testsuite tests="1">{ONE}</testsuite><testcase name="b"/></testsuite>',
+        f'<testsuite tests="2"><testsuite tests="1">{ONE}</testsuite><testcase name="b"/></testsuite>',
+        f'<testsuite tests="1" skipped="0">{ONE}{SKIP}</testsuite>',
+        f'<testsuite name="x" tests="7" hostname="tbd">{ONE}</testsuite>',
+        f'<testsuite name="x" tests="7" doctest_version="2.4.11">{ONE}</testsuite>',
+    ],
+    ids=["inner tests left out", "inner tests counted", "skips left out", "Catch2", "doctest"],
+)
+def test_a_count_may_be_too_small_and_some_writers_count_assertions(end, text):
+    assert summarise_junit(text.encode(), end()).outcome == "passed"
+
+
+def test_pytest_counts_subtests_among_its_tests(junit, end):
+    code = """
+def test_parts(subtests):
+    for i in range(3):
+        with subtests.test(i=i): pass
+"""
+    data, status = junit(code)
+    assert b'tests="4"' in data
+    assert summarise_junit(data, end(status=status)).outcome == "passed"
+
+
 @given(st.binary(max_size=200) | st.text(alphabet='<>/="testcaseufilr ', max_size=200).map(str.encode))
 def test_any_bytes_are_read_or_refused(data):
     with contextlib.suppress(DecodeError):
