@@ -41,7 +41,7 @@ def command(output: Output, name: str, arguments: tuple[str, ...]) -> int:  # no
         user=user_name(session),
         watch=Screen.of(output, slots=1, logs=session.repo.git_dir / "gitledger" / "logs", tail_to_stderr=True),
     )
-    done = pre_push(session, seen.remote, seen.lines, runs=runs)
+    done = pre_push(session, seen.remote, seen.lines, url=seen.url, runs=runs)
     for ref, verdict in done.judged:
         if not verdict.verdict.passed:
             output.message(f"git ledger: {ref}")

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import fnmatch
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from gitledger.config.schema import HooksConfig
-from gitledger.errors import ConfigError, LedgerError, StoreError, UsageError
-from gitledger.records.ids import CommitId
+from gitledger.errors import ConfigError, LedgerError, UsageError
 from gitledger.store.refs import INBOX_PREFIX
-from gitledger.store.remote import IN_PUSH_VARIABLE, remote_names
+from gitledger.store.remote import IN_PUSH_VARIABLE
 from gitledger.workflows.judge import Verified, verify
 from gitledger.workflows.publish import sync_with
+from gitledger.workflows.push_rules import Rules, known_remote, own_rules, rules_of_remote
 from gitledger.workflows.run_hook import PushRun
 from gitledger.workflows.session import Session
 from gitledger.workflows.trusted import read_config
@@ -23,7 +21,6 @@ __all__ = ["MODES", "PushLine", "Pushed", "parse_push", "pre_push"]
 MODES = ("block", "warn", "run", "off")
 MODE_KEY = "gitledger.prePush"
 _OURS = ("refs/notes/gitledger/", INBOX_PREFIX)
-_LS_REMOTE_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +36,12 @@ class PushLine:
     def is_delete(self) -> bool:
         """Tell whether the push deletes the ref."""
         return set(self.local_oid) == {"0"}
+
+    @property
+    def branch(self) -> str | None:
+        """The short name of the branch that it moves, None for a tag or anything else."""
+        name = self.remote_ref.removeprefix("refs/heads/")
+        return None if name == self.remote_ref else name
 
     @property
     def is_ours(self) -> bool:
@@ -71,51 +74,43 @@ class Pushed:
         self.messages.append(text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Rules:
-    """Where policy comes from and what the hook does: `commit` None before there is a configuration.
-
-    `unknown` says why nobody can tell what policy is, which is not the same as that there is none.
-    """
-
-    hooks: HooksConfig
-    mode: str
-    commit: CommitId | None
-    source: str
-    unknown: str = ""
-
-
 def pre_push(
     session: Session,
     remote: str,
     lines: Iterable[PushLine],
     *,
+    url: str = "",
     clock: Callable[[], float] = time.monotonic,
     runs: PushRun | None = None,
 ) -> Pushed:
-    """Return whether a push may go on.
+    """Return whether a push to `remote`, a name or a URL as it was typed, at `url` as git resolved it, may go on.
 
-    Judged by the policy of the remote's default branch, never by that of the pushed commit. Branches that policy
-    protects are judged in `block` mode, the others in the mode of `git config gitledger.prePush`, else of the
-    policy. In `run` mode what is stale is run first, by `runs`, and then judged in `block` mode. A push of nothing
-    but the ledger, deletions, and pushes made by our own sync are let through.
+    Judged by the policy of the remote's default branch, and a branch that its own policy at the remote protects by
+    that too; by that of the pushed commit only where the remote's can't be had, and as far as it blocks. Branches
+    that policy protects are judged in `block` mode, the others in the mode of `git config gitledger.prePush`, else
+    of the policy. In `run` mode what is stale is run first, by `runs`, and then judged in `block` mode. A push of
+    nothing but the ledger, deletions, and pushes made by our own sync are let through.
     """
     result = Pushed()
     pushed = [line for line in lines if not line.is_delete and not line.is_ours]
     if session.environ.get(IN_PUSH_VARIABLE) or not pushed:
         return result
     started = clock()
-    rules = _rules(session, remote, result)
-    for line in pushed:
+    known = known_remote(session.repo, remote, url)
+    rules = _rules(session, remote, url)
+    each = [(line, its) for line in pushed for its in _of_line(session, line, rules, known)]
+    if rules.absent and any(its is rules for _, its in each):
+        result.messages.append(rules.absent)
+    for line, its in each:
         left_s = rules.hooks.timeout - (clock() - started)
-        _judge_line(session, line, rules, result, runs if rules.mode == "run" else None, left_s)
+        _judge_line(session, line, its, result, runs if rules.mode == "run" else None, left_s)
     left_s = rules.hooks.timeout - (clock() - started)
     if result.allowed and rules.mode != "off":
-        _publish(session, remote, 0.0 if rules.unknown else left_s, result)
+        _publish(session, known, 0.0 if rules.unknown else left_s, result)
     return result
 
 
-def _rules(session: Session, remote: str, result: Pushed) -> _Rules:
+def _rules(session: Session, remote: str, url: str) -> Rules:
     own = session.repo.config(MODE_KEY)
     if own is not None and own not in MODES:
         raise ConfigError(
@@ -123,51 +118,32 @@ def _rules(session: Session, remote: str, result: Pushed) -> _Rules:
             f"git config {MODE_KEY} is {own!a}, expected {', '.join(MODES)}",
             f"git config {MODE_KEY} warn",
         )
-    try:
-        commit, source = _default_branch(session, remote)
-    except StoreError as error:
-        return _Rules(hooks=HooksConfig(), mode=own or "warn", commit=None, source=remote, unknown=error.message)
-    if commit is None:
-        result.messages.append(f"no policy at {source} yet: this push is not judged")
-        return _Rules(hooks=HooksConfig(), mode=own or "warn", commit=None, source=source)
-    try:
-        hooks = read_config(session.repo, commit).hooks
-    except ConfigError as error:
-        if error.code != "no-config":
-            raise
-        result.messages.append(f"no configuration at {source} yet: this push is not judged")
-        return _Rules(hooks=HooksConfig(), mode=own or "warn", commit=None, source=source)
-    mode = own or hooks.pre_push
-    return _Rules(hooks=hooks, mode=mode, commit=commit, source=source)
+    return rules_of_remote(session.repo, remote, url, own)
 
 
-def _default_branch(session: Session, remote: str) -> tuple[CommitId | None, str]:
-    """Return the commit of the remote's default branch as this clone knows it, and the name it goes by.
+def _of_line(session: Session, line: PushLine, rules: Rules, known: str | None) -> tuple[Rules, ...]:
+    """Return the rules for one ref: those of the default branch, and of a branch that protects itself its own.
 
-    Its tracking ref, else what `ls-remote --symref` says, bounded in time; raises `StoreError` where it does not
-    answer.
+    Where nobody knows the remote's policy, `block` and `protect` of the commit that is pushed stand.
     """
-    repo = session.repo
-    if remote not in remote_names(repo):
-        return None, remote
-    head = f"refs/remotes/{remote}/HEAD"
-    found = repo.objects.read_ref(head)
-    if found is not None:
-        return found, f"{remote}/HEAD"
-    done = repo.git.run("ls-remote", "--symref", remote, "HEAD", timeout_s=_LS_REMOTE_S)
-    for line in done.text.splitlines():
-        if line.startswith("ref: ") and line.endswith("\tHEAD"):
-            branch = line[len("ref: ") : -len("\tHEAD")].removeprefix("refs/heads/")
-            return repo.objects.read_ref(f"refs/remotes/{remote}/{branch}"), f"{remote}/{branch}"
-    return None, remote
+    own = None if line.branch is None else own_rules(session.repo, known, line.branch, line.remote_oid)
+    if own is not None and own.commit != rules.commit:
+        judges = rules.commit is not None and (rules.mode != "off" or rules.protects(line.branch or ""))
+        return (own, rules) if judges else (own,)
+    if not rules.unknown:
+        return (rules,)
+    try:
+        hooks = read_config(session.repo, session.repo.resolve(line.local_oid)).hooks
+    except LedgerError:
+        return (rules,)
+    is_strict = session.repo.config(MODE_KEY) is None and hooks.pre_push in ("block", "run")
+    return (replace(rules, hooks=hooks, mode="block" if is_strict else rules.mode),)
 
 
 def _judge_line(
-    session: Session, line: PushLine, rules: _Rules, result: Pushed, runs: PushRun | None, left_s: float
+    session: Session, line: PushLine, rules: Rules, result: Pushed, runs: PushRun | None, left_s: float
 ) -> None:
-    branch = line.remote_ref.removeprefix("refs/heads/")
-    is_branch = branch != line.remote_ref
-    protected = is_branch and any(fnmatch.fnmatchcase(branch, pattern) for pattern in rules.hooks.protect)
+    protected = line.branch is not None and rules.protects(line.branch)
     mode = "block" if protected or rules.mode == "run" else rules.mode
     if rules.unknown and mode != "off":
         text = (
@@ -178,6 +154,8 @@ def _judge_line(
         else:
             result.messages.append(text)
     if mode == "off" or rules.commit is None:
+        if rules.commit is not None and session.repo.config(MODE_KEY) is None:
+            result.messages.append(f"{line.remote_ref}: not judged, since pre_push is off at {rules.source}")
         return
     try:
         commit = session.repo.resolve(line.local_oid)
@@ -204,10 +182,12 @@ def _judge_line(
         result.messages.append(f"{line.remote_ref}: evidence failed (policy {rules.source}); only a warning")
 
 
-def _publish(session: Session, remote: str, left_s: float, result: Pushed) -> None:
+def _publish(session: Session, remote: str | None, left_s: float, result: Pushed) -> None:
     """Publish the ledger to the remote that is being pushed to; that it can't be does not stop the push."""
-    if remote not in remote_names(session.repo):
-        result.messages.append("pushed to a URL: the ledger is published with `git ledger sync REMOTE`")
+    if remote is None:
+        result.messages.append(
+            "pushed to the URL of no remote: the ledger is published with `git ledger sync REMOTE`"
+        )
         return
     if not any(session.ledger.local_only(remote).values()):
         return  # no connection is made for nothing: each may cost a touch of a key

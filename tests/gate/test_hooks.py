@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from gitledger.workflows import pre_push as module
+from gitledger.workflows import push_rules
 
 CONFIG = """\
 version: 1
@@ -88,7 +89,7 @@ def test_s18_the_remote_hangs_while_the_hook_runs_and_the_push_goes_on(make_push
     done = push(hosted, "origin", "main")
     assert time.monotonic() - started < 20
     assert done.returncode == 0, done.stdout
-    assert "refs/heads/main: evidence passed (policy origin/HEAD)" in done.stdout
+    assert "refs/heads/main: evidence passed (policy origin/main)" in done.stdout
     assert "the ledger was not published" in done.stdout
     assert "did not end within" in done.stdout
     assert stands(hosted, "refs/heads/main") == hosted.head()
@@ -102,7 +103,7 @@ def test_s18_a_remote_that_hangs_before_its_policy_is_known_is_no_remote_without
     hosted.repo.git("remote", "set-head", "-d", "origin")
     hosted.repo.git("remote", "set-url", "origin", silent_server)
     hosted.repo.git("config", "gitledger.prePush", mode)
-    monkeypatch.setattr(module, "_LS_REMOTE_S", 0.3)
+    monkeypatch.setattr(push_rules, "_ASK_S", 0.3)
     line = module.PushLine("refs/heads/main", hosted.head(), "refs/heads/main", "0" * 40)
     done = module.pre_push(hosted.session(), "origin", [line])
     assert done.allowed is allowed

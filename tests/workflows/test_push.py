@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+
+from gitledger.workflows.pre_push import PushLine, pre_push
+from gitledger.workflows.session import open_session
 
 CONFIG = """\
 version: 1
@@ -33,6 +37,11 @@ def pushed(make_project, make_repo, tmp_path: Path):
         return project
 
     return make
+
+
+def entered(project):
+    env = dict(project.repo.env)
+    return open_session(project.path, environ=env, home=Path(env["HOME"]), now=lambda: datetime.now(UTC))
 
 
 def remote_refs(project) -> set[str]:
@@ -138,3 +147,65 @@ def test_run_runs_only_what_is_checked_out(pushed):
     project.repo.git("checkout", "-q", "main")
     with pytest.raises(AssertionError, match="is not checked out, so nothing was run"):
         project.repo.git("push", "origin", "topic")
+
+
+@pytest.mark.parametrize("to", ["url", "new remote", "other spelling", "rewritten url"])
+def test_a_push_by_url_or_to_a_remote_by_another_name_is_judged_by_the_policy_of_that_remote(
+    pushed, tmp_path: Path, to
+):
+    project = pushed("block")
+    server = str(tmp_path / "server.git")
+    project.repo.git("remote", "add", "up", server)
+    project.repo.git("config", f"url.{tmp_path}/.insteadOf", "short:")
+    where = {
+        "url": server,
+        "new remote": "up",
+        "other spelling": f"file://{server}/",
+        "rewritten url": "short:server.git",
+    }
+    project.repo.commit({"src/a": "2"})
+    with pytest.raises(AssertionError, match="the push is stopped"):
+        project.repo.git("push", where[to], "main")
+    project.record("it")
+    project.repo.git("push", "-q", where[to], "main")
+    assert project.repo.git("for-each-ref", "refs/remotes/up/HEAD") == ""
+
+
+def test_a_remote_that_was_never_fetched_is_asked_for_its_policy_and_keeps_no_ref_here(pushed, tmp_path: Path):
+    project = pushed("block")
+    project.repo.git("remote", "remove", "origin")
+    project.repo.commit({"src/a": "2"})
+    server = str(tmp_path / "server.git")
+    before = project.repo.git("for-each-ref")
+    with pytest.raises(AssertionError, match="the push is stopped"):
+        project.repo.git("push", server, "main:topic")
+    assert project.repo.git("for-each-ref") == before
+
+
+def test_a_remote_without_an_answer_is_pushed_to_only_as_the_own_tree_allows(pushed, tmp_path: Path):
+    project = pushed("block")
+    project.repo.git("remote", "remove", "origin")
+    (tmp_path / "server.git/HEAD").rename(tmp_path / "HEAD")
+    line = PushLine("refs/heads/main", project.repo.git("rev-parse", "HEAD"), "refs/heads/main", "0" * 40)
+    done = pre_push(entered(project), str(tmp_path / "server.git"), [line])
+    assert not done.allowed
+    assert "can't be asked for its policy" in done.messages[0]
+
+
+def test_a_default_branch_set_by_hand_opens_no_protected_branch_and_is_named(pushed):
+    project = pushed("block")
+    config = CONFIG.replace("release", "main").replace("MODE", "off")
+    project.repo.commit({".gitledger/config.yaml": config.replace("off", "block")})
+    project.repo.git("push", "-q", "--no-verify", "origin", "main")
+    project.repo.git("checkout", "-q", "-b", "loose")
+    project.repo.commit({".gitledger/config.yaml": config.replace("[main]", "[]")})
+    project.repo.git("push", "-q", "--no-verify", "origin", "loose")
+    project.repo.git("remote", "set-head", "origin", "loose")
+    project.repo.git("checkout", "-q", "main")
+    project.repo.commit({"src/a": "2"})
+    with pytest.raises(AssertionError, match=r"policy origin/main\); the push is stopped"):
+        project.repo.git("push", "origin", "main")
+    line = PushLine("refs/heads/main", project.repo.git("rev-parse", "main"), "refs/heads/topic", "0" * 40)
+    said = pre_push(entered(project), "origin", [line])
+    assert said.allowed
+    assert said.messages == ["refs/heads/topic: not judged, since pre_push is off at origin/loose"]

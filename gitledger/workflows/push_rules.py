@@ -1,0 +1,144 @@
+"""Whose policy a push is judged by: that of the remote's default branch, and of a protected branch its own.
+
+A remote is known by its name or by any of its URLs. One that this clone has never fetched from is asked, within
+the time of a hook; nothing of it is kept but the objects, which git drops again in time.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from gitledger.config.schema import HooksConfig
+from gitledger.errors import ConfigError, LedgerError, StoreError
+from gitledger.records.ids import CommitId
+from gitledger.store.remote import IN_PUSH_VARIABLE, remote_names
+from gitledger.store.repository import Repository
+from gitledger.workflows.trusted import read_config
+
+__all__ = ["Rules", "known_remote", "own_rules", "rules_of_remote"]
+
+_ASK_S = 10.0
+"""How long a remote may take to name its default branch."""
+_FETCH = (
+    *("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"),
+    *("--no-auto-maintenance", "--refmap="),
+)
+_HEADS = "refs/heads/"
+_MAYBE = frozenset({0, 1, 128})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """Where policy comes from and what the hook does: `commit` None before there is a configuration.
+
+    `source` names the branch. `unknown` says why nobody can tell what policy is, which is not the same as that
+    there is none; `absent` says that there is none.
+    """
+
+    hooks: HooksConfig
+    mode: str
+    commit: CommitId | None
+    source: str
+    unknown: str = ""
+    absent: str = ""
+
+    def protects(self, branch: str) -> bool:
+        """Tell whether a branch of that name is protected."""
+        return any(fnmatch.fnmatchcase(branch, pattern) for pattern in self.hooks.protect)
+
+
+def known_remote(repo: Repository, remote: str, url: str) -> str | None:
+    """Return the name of the remote that is pushed to, given by name or by any URL that git resolves for one."""
+    names = remote_names(repo)
+    if remote in names:
+        return remote
+    wanted = {_place(repo, text) for text in (remote, url) if text}
+    for name in names:
+        for args in (("--all",), ("--push", "--all")):
+            done = repo.git.run("remote", "get-url", *args, name, statuses=frozenset({0, 2, 128}))
+            if wanted & {_place(repo, text) for text in done.text.splitlines()}:
+                return name
+    return None
+
+
+def _place(repo: Repository, url: str) -> str:
+    """Return one spelling of a URL: paths of this machine resolved, no slash at the end."""
+    path = (repo.worktree or repo.git_dir) / url.removeprefix("file://")
+    return str(path.resolve()) if path.exists() else url.rstrip("/")
+
+
+def rules_of_remote(
+    repo: Repository, remote: str, url: str, own: str | None, *, clock: Callable[[], float] = time.monotonic
+) -> Rules:
+    """Return the rules of the remote's default branch; `own` is the mode that this clone's owner has set."""
+    known = known_remote(repo, remote, url)
+    name = known or remote
+    none = Rules(hooks=HooksConfig(), mode=own or "warn", commit=None, source=name)
+    try:
+        commit, source = _default_branch(repo, name, is_named=known is not None, clock=clock)
+    except StoreError as error:
+        return replace(none, unknown=error.message)
+    none = replace(none, source=source)
+    if commit is None:
+        return replace(none, absent=f"no policy at {source} yet: this push is not judged")
+    try:
+        hooks = read_config(repo, commit).hooks
+    except ConfigError as error:
+        if error.code != "no-config":
+            raise
+        return replace(none, absent=f"no configuration at {source} yet: this push is not judged")
+    return Rules(hooks=hooks, mode=own or hooks.pre_push, commit=commit, source=source)
+
+
+def own_rules(repo: Repository, remote: str | None, branch: str, at_remote: str) -> Rules | None:
+    """Return the rules of a branch that its own policy, as it stands at the remote, protects; else None.
+
+    What this clone takes for the remote's default branch is a local setting (`git remote set-head`), which must
+    not open a protected branch. `at_remote` is the commit that the remote told git, which may not be here; then
+    what was last fetched of it counts.
+    """
+    tracked = None if remote is None else repo.objects.read_ref(f"refs/remotes/{remote}/{branch}")
+    here = CommitId(at_remote) if repo.objects.object_kind(at_remote) == "commit" else tracked
+    if here is None:
+        return None
+    try:
+        hooks = read_config(repo, here).hooks
+    except LedgerError:
+        return None
+    rules = Rules(hooks=hooks, mode="block", commit=here, source=f"{remote or 'the remote'}/{branch}")
+    return rules if rules.protects(branch) else None
+
+
+def _default_branch(
+    repo: Repository, remote: str, *, is_named: bool, clock: Callable[[], float]
+) -> tuple[CommitId | None, str]:
+    """Return the commit of the remote's default branch, and the name it goes by.
+
+    As this clone knows it by its tracking refs, else as the remote says, bounded in time; None where the remote
+    has none. Raises `StoreError` where it does not answer.
+    """
+    if is_named:
+        head = f"refs/remotes/{remote}/HEAD"
+        found = repo.objects.read_ref(head)
+        if found is not None:
+            target = repo.git.run("symbolic-ref", "-q", head, statuses=_MAYBE).text.strip()
+            return found, target.removeprefix("refs/remotes/") or f"{remote}/HEAD"
+    deadline = clock() + HooksConfig().timeout
+    done = repo.git.run("ls-remote", "--symref", "--", remote, "HEAD", timeout_s=_ASK_S)
+    branch, commit = None, None
+    for line in done.text.splitlines():
+        value, _, name = line.partition("\t")
+        if name == "HEAD" and value.startswith(f"ref: {_HEADS}"):
+            branch = value.removeprefix(f"ref: {_HEADS}")
+        elif name == "HEAD":
+            commit = CommitId(value)
+    if branch is None or commit is None:
+        return None, remote
+    if repo.objects.read_commit(commit) is None:
+        left_s = max(0.0, deadline - clock())
+        guard = {IN_PUSH_VARIABLE: "1"}
+        repo.git.run(*_FETCH, "--", remote, f"{_HEADS}{branch}", timeout_s=left_s, env=guard)
+    return commit, f"{remote}/{branch}"
