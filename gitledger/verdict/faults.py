@@ -163,7 +163,7 @@ def _extra_faults(choices: Iterable[Choice]) -> Iterator[Finding]:
                 "5",
                 shard.key,
                 expected="the extra inputs that the receipt was recorded with",
-                found="other content in this work tree",
+                found="other content in this work tree, or no regular file",
                 remedy=f"git ledger record --shard {shard.key}",
             )
 

@@ -10,6 +10,7 @@ from gitledger.errors import ManifestError
 from gitledger.manifest.chain import KnownChains
 from gitledger.manifest.changes import changed_paths
 from gitledger.manifest.definition import Definition
+from gitledger.manifest.extra import resolve_extra
 from gitledger.manifest.resolve import Manifest, resolve
 from gitledger.records.ids import BlobId, CommitId, Digest, ShardKey
 from gitledger.records.receipt import ExtraClaim
@@ -127,13 +128,27 @@ class Inputs:
         )
 
     def _extra_now(self, definition: Definition) -> tuple[ExtraClaim, ...] | None:
-        """Return the extra inputs as they lie in the work tree; None where there are none to be seen."""
+        """Return the extra inputs as they lie in the work tree; None where there are none to be seen.
+
+        Something is there that no receipt can have been recorded with (a pipe, a link, what can't be read): it is
+        not absent, and `()` equals no receipt's claim.
+        """
         if not definition.extra_paths:
             return ()
         if self.repo.worktree is None:
             return None
+        facts = ExtraFiles(self.repo.worktree)
         try:
-            manifest = resolve(definition, self.facts(self.target), ExtraFiles(self.repo.worktree))
+            return resolve_extra(definition.extra_paths, facts)
         except ManifestError:
-            return None
-        return manifest.extra
+            codes = {_fault(text, facts) for text in definition.extra_paths}
+            return None if codes <= {"", "pattern-unmatched"} else ()
+
+
+def _fault(pattern: str, facts: ExtraFiles) -> str:
+    """Return the code of what keeps one pattern's files from being extra inputs, "" where nothing does."""
+    try:
+        resolve_extra([pattern], facts)
+    except ManifestError as error:
+        return error.code
+    return ""
