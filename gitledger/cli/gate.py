@@ -153,7 +153,7 @@ def _events(done: Gated) -> list[str]:
     if done.merge_error is not None:
         said.append(f"not merged: {done.merge_error}")
     if done.published is not None and done.published.published is not None:
-        said.append(f"published {done.published.published.lines} records to {done.remote}")
+        said += map(escaped, done.published.lines())
     if done.publish_error is not None:
         said.append(f"not published: {done.publish_error}")
     if done.remote is None:

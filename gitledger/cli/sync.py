@@ -50,12 +50,10 @@ def command(
     done = sync_with(session, remote, fetch_only=fetch_only, interactive=sys.stdin.isatty())
     if as_json:
         output.document(done.encode())
-    elif done.published is None:
-        output.result(f"fetched the ledger of {done.remote}")
-    elif done.published.via == "nothing":
-        output.result(f"{done.remote} has everything")
     else:
-        output.result(f"published {done.published.lines} records to {done.remote} ({done.published.via})")
+        from gitledger.report.text import escaped
+
+        output.result("\n".join(map(escaped, done.lines())))
     return 0
 
 

@@ -282,8 +282,16 @@ class Ledger:
 
     def local_only(self, remote: str) -> Mapping[CommitId, tuple[bytes, ...]]:
         """Return the lines of this clone's own refs that the tracking refs of `remote` lack, by commit."""
-        own = roots_of(self._objects, local_tips(self._objects)).records
-        theirs = roots_of(self._objects, tracking_tips(self._objects, remote)).records
+        return self._beyond(local_tips(self._objects), tracking_tips(self._objects, remote))
+
+    def fetched_only(self, other: str, remote: str) -> Mapping[CommitId, tuple[bytes, ...]]:
+        """Return the lines fetched from `other` that neither this clone's own refs nor `remote` hold."""
+        known = local_tips(self._objects) | tracking_tips(self._objects, remote)
+        return self._beyond(tracking_tips(self._objects, other), known)
+
+    def _beyond(self, ours: Tips, known_tips: Tips) -> Mapping[CommitId, tuple[bytes, ...]]:
+        own = roots_of(self._objects, ours).records
+        theirs = roots_of(self._objects, known_tips).records
         unpublished: dict[CommitId, tuple[bytes, ...]] = {}
         claims = partial(subjects_in, self._objects)
         for oid, blobs in self._trees.beyond(own, theirs, claims).items():

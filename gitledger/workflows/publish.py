@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 from gitledger.config.schema import NotesConfig
-from gitledger.errors import ConfigError
-from gitledger.store.remote import choose_remote
+from gitledger.errors import ConfigError, StoreError
+from gitledger.store.remote import choose_remote, remote_names
 from gitledger.store.sync import NETWORK_TIMEOUT_S, PublishResult, Sync, fetch, publish
 from gitledger.workflows.notes_author import notes_identity, notes_message
 from gitledger.workflows.session import Session
@@ -18,10 +20,36 @@ __all__ = ["Synced", "sync_with"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Synced:
-    """What a sync came to; `published` is None where it only fetched."""
+    """What a sync came to; `published` is None where it only fetched.
+
+    `elsewhere` counts records that were fetched from other remotes and that this one lacks, by remote: a sync
+    takes up what was recorded here, and what its own remote has.
+    """
 
     remote: str
     published: PublishResult | None
+    elsewhere: Mapping[str, int] = field(default_factory=dict)
+
+    def lines(self) -> list[str]:
+        """Return in words what was done, and how the rest can be published."""
+        done = self.published
+        if done is None:
+            said = f"fetched the ledger of {self.remote}"
+        elif done.lines:
+            said = f"published {done.lines} record{'s' * (done.lines != 1)} to {self.remote} ({done.via})"
+        elif done.bodies:
+            bodies = f"{done.bodies} {'body' if done.bodies == 1 else 'bodies'}"
+            said = f"published {bodies} to {self.remote} ({done.via}), which had the records"
+        elif done.via == "nothing":
+            said = f"{self.remote} has everything that was recorded here"
+        else:
+            said = f"{self.remote} had all records; the notes there are united now"
+        others = [
+            f"{count} fetched from {other} {'is' if count == 1 else 'are'} not at {self.remote}: "
+            f"git ledger sync {other} && git ledger sync {self.remote}"
+            for other, count in self.elsewhere.items()
+        ]
+        return [said, *others]
 
     def encode(self) -> dict[str, Any]:
         """Return the document of `sync --json`."""
@@ -65,7 +93,18 @@ def sync_with(
     if fetch_only:
         fetch(sync)
         return Synced(remote=name, published=None)
-    return Synced(remote=name, published=publish(sync))
+    published = publish(sync)
+    return Synced(remote=name, published=published, elsewhere=_elsewhere(session, name))
+
+
+def _elsewhere(session: Session, remote: str) -> dict[str, int]:
+    """Count what was fetched from other remotes only; one whose refs can't be read fails no sync with this one."""
+    found = {}
+    for other in remote_names(session.repo):
+        if other != remote:
+            with suppress(StoreError):
+                found[other] = sum(map(len, session.ledger.fetched_only(other, remote).values()))
+    return {other: count for other, count in found.items() if count}
 
 
 def _notes(session: Session) -> NotesConfig:

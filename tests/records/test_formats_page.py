@@ -88,11 +88,14 @@ def test_the_header_of_what_is_signed_has_the_right_length():
     assert pae(PAYLOAD_TYPE, b"x").startswith(b"DSSEv1 28 application/vnd.in-toto+json 1 ")
 
 
-def check_by_hand(repo, line: str) -> subprocess.CompletedProcess[str]:
-    """Put `line` into the note of HEAD and run the page's recipe."""
+def check_by_hand(repo, line: str, ref: str = "refs/notes/gitledger/records") -> subprocess.CompletedProcess[str]:
+    """Put `line` into the note of HEAD, move the notes to `ref` and run the page's recipe."""
     repo.write(".gitledger/allowed_signers", block("text signers"))
     repo.commit()
     repo.git("notes", "--ref=gitledger/records", "add", "-F", "-", input=line.encode())
+    notes = repo.git("rev-parse", "refs/notes/gitledger/records")
+    repo.git("update-ref", "-d", "refs/notes/gitledger/records")
+    repo.git("update-ref", ref, notes)
     return subprocess.run(
         ["sh", "-e", "-c", block("sh")],
         cwd=repo.path,
@@ -103,8 +106,9 @@ def check_by_hand(repo, line: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_example_checks_by_hand_with_ssh_keygen_alone(git_repo):
-    done = check_by_hand(git_repo, block("json line"))
+@pytest.mark.parametrize("ref", ["refs/notes/gitledger/records", "refs/gitledger/remotes/origin/records"])
+def test_the_example_checks_by_hand_with_ssh_keygen_alone(git_repo, ref):
+    done = check_by_hand(git_repo, block("json line"), ref)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith('Good "gitledger" signature for alice@example.org')
     line = block("json line").rstrip("\n").encode()

@@ -209,6 +209,35 @@ def test_s09_s33_whoever_syncs_first_all_hold_the_union(one):
     assert len(trees) == 1
 
 
+def test_a_sync_speaks_only_of_what_it_took_up_and_names_how_the_rest_of_it_is_published(one, tmp_path):
+    one.ledger("sync", "origin")
+    server = tmp_path / "other.git"
+    one.repo.git("clone", "-q", "--bare", ".", str(server))
+    two = cloned(one, "two")
+    two.repo.git("remote", "add", "other", str(server))
+    two.record("lint")
+    two.ledger("sync", "other")
+    one.repo.git("remote", "add", "other", str(server))
+    one.ledger("sync", "--fetch-only", "other")
+    said = one.ledger("sync", "origin").out.splitlines()
+    assert said[0] == "origin has everything that was recorded here"
+    assert said[1].startswith(
+        "1 fetched from other is not at origin: git ledger sync other && git ledger sync origin"
+    )
+    for remote in ("other", "origin"):
+        said = one.ledger("sync", remote).out
+    assert said == "published 1 record to origin (notes)\n"
+    assert one.ledger("sync", "origin").out == "origin has everything that was recorded here\n"
+
+
+def test_a_sync_that_publishes_a_body_alone_does_not_speak_of_records(one):
+    one.record("lint")
+    one.ledger("sync", "origin")
+    blob = one.repo.git("hash-object", "-w", "--stdin", input=b"a body")
+    one.repo.git("notes", "--ref=gitledger/bodies", "add", "-C", blob, blob)
+    assert one.ledger("sync", "origin").out == "published 1 body to origin (notes), which had the records\n"
+
+
 # --- git notes by hand -----------------------------------------------------------------------------------------
 
 
