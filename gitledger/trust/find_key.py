@@ -40,8 +40,9 @@ def find_key(
 ) -> KeyChoice:
     """Return the key to sign with.
 
-    `config` looks up one git configuration key. Nothing is read but whether the default files exist. Raises
-    `TrustError` `no-key` where nothing names a key.
+    `config` looks up one git configuration key. Nothing is read but whether the default files exist. Only a
+    `user.signingKey` that names a key of another kind (OpenPGP, X.509) is passed over. Raises `TrustError`
+    `no-key` where nothing names a key.
     """
     if explicit is not None:
         return _choice(explicit, "--key", home)
@@ -50,8 +51,8 @@ def find_key(
     if value := config("gitledger.signingKey") or "":
         return _choice(value, "gitledger.signingKey", home)
     value = config("user.signingKey") or ""
-    # Without gpg.format=ssh the value names an OpenPGP key, unless its spelling is one that only SSH keys have.
-    if value and (config("gpg.format") == "ssh" or _is_public_literal(value)):
+    # A key that was named and can't be used is an error of whoever opens it: no other key signs in its place.
+    if value and (_is_ssh(value) or config("gpg.format") == "ssh"):
         return _choice(value, "user.signingKey", home)
     for name in _DEFAULTS:
         if (home / ".ssh" / name).is_file():
@@ -61,6 +62,15 @@ def find_key(
         f"no signing key: none of --key, {KEY_VARIABLE}, gitledger.signingKey, user.signingKey, ~/.ssh/id_ed25519",
         _SET_ONE,
     )
+
+
+def _is_ssh(value: str) -> bool:
+    """Tell whether a spelling is one that no OpenPGP or X.509 key has: git's `key::`, a public key, a file."""
+    text = value.strip()
+    is_file = (
+        text.startswith(("~/", "./", "../")) or text.endswith(".pub") or (text[:1] == "/" and "=" not in text)
+    )
+    return text.startswith("key::") or _is_public_literal(value) or is_file
 
 
 def _is_public_literal(value: str) -> bool:

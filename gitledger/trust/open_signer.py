@@ -46,14 +46,14 @@ def open_signer(
         key = _public(choice.public_line, choice.origin)
         return KeygenSigner(key, keygen, line=choice.public_line, backend="agent")
     assert choice.path is not None  # noqa: S101 - KeyChoice has exactly one of the three
-    return _open_path(choice.path.absolute(), keygen, passphrase)
+    return _open_path(choice.path.absolute(), keygen, passphrase, origin=choice.origin)
 
 
-def _open_path(path: Path, keygen: Keygen, passphrase: Passphrase | None) -> Signer:
-    text = _read(path).decode("utf-8", "replace")
+def _open_path(path: Path, keygen: Keygen, passphrase: Passphrase | None, *, origin: str) -> Signer:
+    text = _read(path, origin).decode("utf-8", "replace")
     if is_private_key_text(text):
         return _open_private(path, keygen, passphrase, certified=None)
-    key = _public(text, str(path))
+    key = _public(text, f"{origin}: {path}")
     private = path.with_name(path.name.removesuffix(".pub").removesuffix("-cert"))
     if private == path or not private.is_file() or keygen.agent_holds(key):
         return KeygenSigner(key, keygen, path=path, backend="agent")
@@ -64,7 +64,7 @@ def _open_private(
     path: Path, keygen: Keygen, passphrase: Passphrase | None, *, certified: PublicKey | None
 ) -> Signer:
     _check_mode(path)
-    data = _read(path)
+    data = _read(path, str(path))
     try:
         peek = peek_private_key(data)
     except DecodeError as error:
@@ -100,19 +100,19 @@ def _public(text: str, where: str) -> PublicKey:
         raise TrustError(code, f"{where}: {error.message}", "see what it holds with `ssh-keygen -l -f`") from error
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Path, origin: str) -> bytes:
     try:
         with path.open("rb") as file:
             data = file.read(MAX_KEY_FILE_BYTES + 1)
     except OSError as error:
         raise TrustError(
             "key-unreadable",
-            f"the signing key {path} can't be read: {error.strerror}",
+            f"{origin}: the signing key {path} can't be read: {error.strerror}",
             "git config gitledger.signingKey PATH",
         ) from error
     if len(data) > MAX_KEY_FILE_BYTES:
         raise TrustError(
-            "key-unreadable", f"{path} is no key file: too large", "git config gitledger.signingKey PATH"
+            "key-unreadable", f"{origin}: {path} is no key file: too large", "git config gitledger.signingKey PATH"
         )
     return data
 

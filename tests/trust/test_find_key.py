@@ -8,6 +8,7 @@ import pytest
 
 from gitledger.errors import TrustError
 from gitledger.trust.find_key import KEY_VARIABLE, KeyChoice, find_key
+from gitledger.trust.open_signer import open_signer
 
 PRIVATE = "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n-----END OPENSSH PRIVATE KEY-----\n"
 PUBLIC = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA alice"
@@ -51,6 +52,30 @@ def test_t07_an_openpgp_signing_key_is_not_an_ssh_key(home):
         with pytest.raises(TrustError):
             choose(home, user_signingKey="ABCDEF0123456789", **config)
     assert choose(home, user_signingKey="~/keys/key.pub", gpg_format="ssh").path == home / "keys" / "key.pub"
+
+
+@pytest.mark.parametrize("given", [{}, {"gpg_format": "openpgp"}, {"gpg_format": "ssh"}])
+@pytest.mark.parametrize("value", ["key::garbage", "/no/such/key", "~/nope", "./key", "id.pub", "ssh-rsa garbage"])
+def test_t07_a_key_that_was_named_is_never_passed_over_for_a_default(home, value, given):
+    (home / ".ssh" / "id_ed25519").touch()
+    choice = choose(home, user_signingKey=value, **given)
+    assert choice.origin == "user.signingKey"
+    with pytest.raises(TrustError, match=r"user\.signingKey") as caught:
+        open_signer(choice, environ={})
+    assert caught.value.code == "key-unreadable"
+
+
+@pytest.mark.parametrize("value", ["ABCDEF0123456789", "Alice <alice@example.org>", "/CN=Alice/O=Example"])
+def test_t07_a_key_of_another_kind_is_passed_over(home, value):
+    (home / ".ssh" / "id_ed25519").touch()
+    assert choose(home, user_signingKey=value).origin == "~/.ssh/id_ed25519"
+
+
+@pytest.mark.parametrize("value", ["key::garbage", "/no/such/key"])
+def test_t07_our_own_setting_that_names_no_key_is_named(home, value):
+    (home / ".ssh" / "id_ed25519").touch()
+    with pytest.raises(TrustError, match=r"gitledger\.signingKey: "):
+        open_signer(choose(home, gitledger_signingKey=value), environ={})
 
 
 @pytest.mark.parametrize("spelling", [f"key::{PUBLIC}", PUBLIC])
