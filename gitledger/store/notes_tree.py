@@ -109,7 +109,12 @@ class NotesTrees:
         """Return every object id that has a note in any of the trees, with all of its blobs."""
         trees, seen = set(roots), Seen()
         found: dict[str, Blobs] = {}
-        places = [("", trees)]
+        self._collect([("", trees)], seen, found)
+        _add_notes(found, self._claimed(trees, seen, claims))
+        return found
+
+    def _collect(self, places: list[tuple[str, set[TreeId]]], seen: Seen, found: dict[str, Blobs]) -> None:
+        """Add the notes at and below some places, but for what `seen` refuses."""
         while places:
             prefix, here = places.pop()
             below: dict[str, set[TreeId]] = {}
@@ -126,8 +131,32 @@ class NotesTrees:
                 for digits, folders in level.folders.items():
                     below.setdefault(digits, set()).update(folders)
             places += [(prefix + digits, joined) for digits, joined in below.items()]
-        _add_notes(found, self._claimed(trees, seen, claims))
-        return found
+
+    def places(self, roots: Iterable[TreeId]) -> Mapping[str, frozenset[TreeId]]:
+        """Return the folders that the roots hold, by the two digits of each; and by "" the roots themselves."""
+        trees = frozenset(roots)
+        below: dict[str, set[TreeId]] = defaultdict(set)
+        for tree in trees:
+            for digits, folders in self._level(tree, 0).folders.items():
+                below[digits].update(folders)
+        return {"": trees, **{digits: frozenset(folders) for digits, folders in below.items()}}
+
+    def notes_at(
+        self, prefix: str, trees: Iterable[TreeId]
+    ) -> tuple[Mapping[str, Blobs], frozenset[TreeId]] | None:
+        """Return the notes at one of `places` by object id, and the folders that they stand in.
+
+        At "" those which stand in a root itself. None where a folder stands in several places below.
+        """
+        seen = Seen(0)
+        found: dict[str, Blobs] = {}
+        if not prefix:
+            roots = frozenset(trees)
+            for tree in roots:
+                _add_notes(found, self._level(tree, 0).notes.items())
+            return found, roots
+        self._collect([(prefix, set(trees))], seen, found)
+        return None if seen.repeated or seen.refused else (found, frozenset(seen.trees))
 
     def noted(self, roots: Iterable[TreeId], claims: Claims) -> frozenset[str]:
         """Return every object id that has a note in any of the trees."""

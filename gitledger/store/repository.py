@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Set
+from contextlib import suppress
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
+from typing import cast
 
 from gitledger.errors import StoreError, UsageError
 from gitledger.records.ids import BlobId, CommitId, TreeId
 from gitledger.records.tree import MODE_EXECUTABLE, MODE_FILE, MODE_FOLDER, CommitInfo
 from gitledger.store.encoding import ID_BYTES, object_missing, refuse_unsound
 from gitledger.store.git import Git
-from gitledger.store.history import distances, is_cut
+from gitledger.store.history import ReadParents, distances, is_cut, listed_after, rings
 from gitledger.store.objects import GitObjects, Identity
 
 __all__ = ["Repository", "open_repository"]
@@ -27,6 +30,12 @@ _REF_PART = re.compile(r"[^~^@:]*(?:@(?!\{)[^~^@:]*)*")
 """What of a revision can be a ref: all before `~`, `^`, `:` and `@{`."""
 _PSEUDO_REF = re.compile(r"\A[A-Z_]+\Z")
 _REF_FILE = re.compile(rb"(?:[0-9a-fA-F]{40}|ref:)")
+_FEW_COMMITS = 2_000
+"""How many commits are read one by one before git is asked for all of a history, which costs it as much."""
+_MANY_BLOBS = 1_000
+"""From how many on git is asked in which order to read them, which takes it as long as reading hundreds."""
+_ALL_OBJECTS = ("cat-file", "--batch-all-objects", "--unordered", "--batch-check=%(objectname)")
+_MAX_LISTED_BYTES = 256 << 20
 _ANY = frozenset({0, 1, 128})
 _ANY_END = frozenset(range(-64, 256))
 MAX_REV_CHARACTERS = 4_096
@@ -192,7 +201,44 @@ class Repository:
 
         Commits whose ancestry this clone doesn't know are not in the result.
         """
-        return distances(self.objects.read_parents, self.boundary, target, wanted)
+        return distances(self._parents(target), self.boundary, target, wanted)
+
+    def rings(self, target: CommitId) -> Iterator[list[CommitId]]:
+        """Yield `target` and its ancestors by distance, of those that are here and whose ancestry is known."""
+        return rings(self._parents(target), self.boundary, target)
+
+    def _parents(self, target: CommitId) -> ReadParents:
+        return listed_after(_FEW_COMMITS, self.objects.read_parents, lambda: self._history(target))
+
+    def _history(self, target: CommitId) -> Mapping[CommitId, str]:
+        """Return the parents of all ancestors of `target`, with spaces between; nothing where git fails at any.
+
+        Those at the boundary of a shallow clone are left out: git would say that they have none.
+        """
+        try:
+            listed = self.git.run("-c", "core.commitGraph=false", "rev-list", "--parents", target)
+        except StoreError:
+            return {}
+        # Text stays text: a hundred thousand tuples would cost more than the walk.
+        end = 2 * ID_BYTES[self.object_format]
+        known = {line[:end]: line[end + 1 :] for line in listed.stdout.decode("ascii").splitlines()}
+        for commit in self.boundary:
+            known.pop(commit, None)
+        return cast("dict[CommitId, str]", known)
+
+    def in_pack_order(self, blobs: Set[BlobId]) -> list[BlobId]:
+        """Return many blobs in the order in which they lie in packs: deltas are then unpacked after their bases.
+
+        Where git can't say, and for blobs that are not packed, any order will do.
+        """
+        found: dict[BlobId, None] = {}
+        if len(blobs) >= _MANY_BLOBS:
+            with suppress(StoreError):
+                listed = self.git.run(*_ALL_OBJECTS, limit=_MAX_LISTED_BYTES).stdout
+                wanted = {blob.encode("ascii"): blob for blob in blobs}
+                lines = (line.rstrip(b"\n") for line in BytesIO(listed))
+                found = dict.fromkeys(wanted[line] for line in lines if line in wanted)
+        return [*found, *sorted(blobs - found.keys())]
 
     def history_is_cut(self, target: CommitId) -> bool:
         """Tell whether a shallow clone cut off some of the history of `target`."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 
 from gitledger.records.ids import BlobId, CommitId
 from gitledger.records.limits import MAX_BODY_BYTES, MAX_NOTE_BYTES
 from gitledger.store.claims import bodies_of, subjects_in
-from gitledger.store.encoding import blob_id, object_corrupt, object_missing
+from gitledger.store.encoding import ID_BYTES, blob_id, object_corrupt, object_missing
+from gitledger.store.marks import Mark, Marks, look, look_again
 from gitledger.store.notes_tree import Blobs, NotesTrees
 from gitledger.store.objects import GitObjects
 from gitledger.store.refs import Roots
@@ -35,6 +36,27 @@ class LedgerView:
         """Return what `commits` and `notes` return, for whoever wants the notes of all commits."""
         found = self._trees.notes(self._roots.records, self._subjects)
         return {CommitId(oid): blobs for oid, blobs in found.items()}
+
+    def marks(
+        self,
+        known: Marks,
+        of_lines: Callable[[tuple[bytes, ...]], frozenset[Mark]],
+        in_order: Callable[[Set[BlobId]], Iterable[BlobId]] = sorted,
+    ) -> Marks:
+        """Return the marks of all notes: those that are `known` as they are, those of other notes by their lines.
+
+        A note without lines, and one that is too large to be read, has the marks of no lines. `in_order` puts the
+        notes that have to be read into an order in which that is quick.
+        """
+
+        def mark_notes(blobs: Set[BlobId]) -> dict[BlobId, frozenset[Mark]]:
+            return {blob: of_lines(self.lines_of(frozenset({blob}))) for blob in in_order(blobs)}
+
+        found = look_again(known, self._trees.places(self._roots.records), self._trees.notes_at, mark_notes)
+        if found is not None:
+            return found
+        notes = self._trees.notes(self._roots.records, self._subjects)
+        return look(ID_BYTES[self._objects.object_format], notes, mark_notes)
 
     def lines(self, commit: CommitId) -> tuple[bytes, ...]:
         """Return the lines of a commit, sorted, unique and without newlines, garbage included.

@@ -24,7 +24,8 @@ from gitledger.workflows.coverage_rule import coverage_pin, coverage_rule
 from gitledger.workflows.dropped import Dropped, look_back
 from gitledger.workflows.forge_users import ask_forges
 from gitledger.workflows.inputs import Inputs
-from gitledger.workflows.relevance import Relevance
+from gitledger.workflows.relevance import Relevance, marks_of, mattering
+from gitledger.workflows.seen import see
 from gitledger.workflows.session import Session
 from gitledger.workflows.trusted import Trusted, load_trusted, read_config
 
@@ -32,8 +33,6 @@ __all__ = ["Case", "gather"]
 
 UNKNOWN = datetime(1970, 1, 1, tzinfo=UTC)
 """When a commit was made that this clone lacks."""
-FAR = 1 << 62
-"""Sorts commits off the target's ancestry behind all others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,24 +167,20 @@ def _stations(
     """Return the target and every other commit whose evidence may matter, nearest first."""
     repo = session.repo
     view, against = ledger[0], ledger[1].against
-    notes = view.annotated()
-    annotated = notes.keys() | against.keys()
-    distances = repo.distances(target, annotated)
-    reachable: Collection[CommitId] = ()
-    if trusted.config.carry.from_ == "policy-ref":
-        reachable = repo.distances(trusted.commit, annotated)
     relevance = Relevance(
         digests=[shard.digest_with(()) for shard in shards if not shard.has_extra],
         by_name=[shard.key for shard in shards if shard.has_extra],
         merged_matter=any(entry.valid_before is not None for entry in trusted.signers.entries),
     )
-    others = sorted(annotated - {target}, key=lambda commit: (distances.get(commit, FAR), commit))
-    here = (*view.lines(target), *against.get(target, ()))
-    found = _stations_at(repo, trusted, target, here, 0, reachable)
-    for commit in others:
-        lines = (*view.lines_of(notes.get(commit, frozenset())), *against.get(commit, ()))
-        if not lines or relevance.of(lines, is_near=commit in distances):
-            found += _stations_at(repo, trusted, commit, lines, distances.get(commit), reachable)
+    added = {commit: marks_of(lines) for commit, lines in against.items()}
+    chosen = [(target, 0), *mattering(relevance, see(session, view), added, repo.rings(target), target)]
+    reachable: Collection[CommitId] = ()
+    if trusted.config.carry.from_ == "policy-ref":
+        reachable = repo.distances(trusted.commit, [commit for commit, _ in chosen])
+    found: list[Station] = []
+    for commit, distance in chosen:
+        lines = (*view.lines(commit), *against.get(commit, ()))
+        found += _stations_at(repo, trusted, commit, lines, distance, reachable)
     return tuple(found)
 
 

@@ -4,24 +4,29 @@ A ledger holds years of records; a judgement needs those of the target, those wi
 nearest of each shard, for the reason that a plan prints. What is asked here is only whether a record *may* matter:
 whatever can't be read at a glance does. Nothing is believed; every record of a commit that matters is opened and
 verified like any other.
+
+What a note shows at a glance doesn't depend on the question, so it is kept as marks (`store.marks`), and a note
+that was seen once is not read again only to find that it doesn't matter.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from gitledger.records.ids import Digest, ShardKey
+from gitledger.records.ids import CommitId, Digest, ShardKey
+from gitledger.records.limits import MAX_NOTE_BYTES
+from gitledger.store.marks import MARK_BYTES, Mark, Marks
 
-__all__ = ["Relevance", "may_be_capability"]
+__all__ = ["NEAREST", "RULES", "Relevance", "marks_of", "mattering", "may_be_capability"]
 
 NEAREST = 3
 """How many of the nearest commits with receipts of a shard are looked at for a reason."""
-_Name = tuple[bytes, bytes]
 _HEAD = b'{"payload":"'
 _KIND = re.compile(
     rb'"predicateType":"urn:gitledger:(receipt:shard|receipt:merged|capability|revocation|imported):v1"'
@@ -29,10 +34,54 @@ _KIND = re.compile(
 _SHARD = re.compile(rb'"shard":\{"attempt":[^}]*?"name":"([^"\\]*)".*?"variant":(?:"([^"\\]*)"|null)\}')
 _DIGEST = re.compile(rb'"manifest":\{"digest":"([0-9a-f]{64})"')
 
+_VERSION = 1
+"""To be raised with every change of what `marks_of` returns: marks made by other rules must not be believed."""
+RULES = hashlib.sha256(
+    repr((_VERSION, _HEAD, _KIND.pattern, _SHARD.pattern, _DIGEST.pattern, MAX_NOTE_BYTES)).encode()
+).hexdigest()
+"""Names the rules by which marks are made."""
+_NAME, _INPUTS = 1, 2
 
-@dataclass(slots=True)
+
+def _mark(kind: int, *what: bytes) -> Mark:
+    spelt = b"".join(b"%d:%b" % (len(part), part) for part in what)
+    return bytes([kind]) + hashlib.sha256(spelt).digest()[: MARK_BYTES - 1]
+
+
+_UNCLEAR = _mark(3)
+"""Something in it can't be read at a glance."""
+_MERGED = _mark(4)
+"""It holds a merged receipt."""
+
+
+def marks_of(lines: Iterable[bytes]) -> frozenset[Mark]:
+    """Return what the lines of a note show at a glance; a note without lines may be one that nobody could read."""
+    found: set[Mark] = set()
+    is_empty = True
+    for line in lines:
+        is_empty = False
+        payload = _payload(line)
+        kind = _KIND.search(payload) if payload is not None else None
+        if payload is None or kind is None:
+            found.add(_UNCLEAR)
+        elif kind.group(1) == b"receipt:shard":
+            found |= _marks_of_shard(payload)
+        elif kind.group(1) == b"receipt:merged":
+            found.add(_MERGED)
+    return frozenset({_UNCLEAR}) if is_empty else frozenset(found)
+
+
+def _marks_of_shard(payload: bytes) -> set[Mark]:
+    # All that look like it are taken: a field that we don't know may spell a decoy, which then only adds.
+    names, digests = _SHARD.findall(payload), _DIGEST.findall(payload)
+    if not names or not digests:
+        return {_UNCLEAR}
+    return {*(_mark(_NAME, *name) for name in names), *(_mark(_INPUTS, digest) for digest in digests)}
+
+
+@dataclass(frozen=True, slots=True)
 class Relevance:
-    """Asked commit by commit, the nearest first.
+    """What makes a note matter wherever it lies.
 
     `digests` are the manifest digests of the target's shards; `by_name` the shards whose digest depends on more
     than the commit (extra inputs), all of whose receipts matter. `merged_matter`: keys can expire, so that a
@@ -42,39 +91,81 @@ class Relevance:
     digests: Collection[Digest]
     by_name: Collection[ShardKey]
     merged_matter: bool
-    _wanted: frozenset[bytes] = field(init=False)
-    _named: frozenset[_Name] = field(init=False)
-    _seen: Counter[_Name] = field(default_factory=Counter)
+
+    @property
+    def wanted(self) -> frozenset[Mark]:
+        """The marks of a note that matters."""
+        named = (_mark(_NAME, key.name.encode(), (key.variant or "").encode()) for key in self.by_name)
+        inputs = (_mark(_INPUTS, digest.encode()) for digest in self.digests)
+        return frozenset({_UNCLEAR, *named, *inputs, *([_MERGED] if self.merged_matter else [])})
+
+
+@dataclass(slots=True)
+class _Nearest:
+    """Asked commit by commit, the nearest first: whether it is among the first few with receipts of some shard."""
+
+    names: Mapping[CommitId, frozenset[Mark]]
+    seen: Counter[Mark] = field(default_factory=Counter)
+    left: dict[Mark, int] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._wanted = frozenset(digest.encode() for digest in self.digests)
-        self._named = frozenset((key.name.encode(), (key.variant or "").encode()) for key in self.by_name)
+        counts = Counter(mark for marks in self.names.values() for mark in marks)
+        self.left = {mark: min(count, NEAREST) for mark, count in counts.items()}
 
-    def of(self, lines: Iterable[bytes], *, is_near: bool) -> bool:
-        """Tell whether a commit's lines may matter. `is_near`: it is an ancestor, and so may explain a reason."""
-        matters = False
-        met: set[_Name] = set()
-        for line in lines:
-            payload = _payload(line)
-            kind = _KIND.search(payload) if payload is not None else None
-            if payload is None or kind is None:
-                matters = True
-            elif kind.group(1) == b"receipt:shard":
-                matters = self._shard(payload, met) or matters
-            elif kind.group(1) == b"receipt:merged":
-                matters = matters or self.merged_matter
-        if is_near:
-            matters = matters or any(self._seen[key] < NEAREST for key in met)
-            self._seen.update(met)
-        return matters
+    def among(self, ring: Iterable[CommitId]) -> set[CommitId]:
+        """Return those of the commits at one distance that are."""
+        return {commit for commit in sorted(ring) if self._takes(commit)} if self.left else set()
 
-    def _shard(self, payload: bytes, met: set[_Name]) -> bool:
-        # All that look like it are taken: a field that we don't know may spell a decoy, which then only adds.
-        names, digests = _SHARD.findall(payload), _DIGEST.findall(payload)
-        if not names or not digests:
-            return True
-        met.update(names)
-        return not self._wanted.isdisjoint(digests) or not self._named.isdisjoint(names)
+    def _takes(self, commit: CommitId) -> bool:
+        met = self.names.get(commit, frozenset())
+        if self.left.keys().isdisjoint(met):
+            return False  # of each of its shards enough was found
+        for mark in met:
+            self.seen[mark] += 1
+            if self.seen[mark] == self.left.get(mark):
+                del self.left[mark]
+        return any(self.seen[mark] <= NEAREST for mark in met)
+
+
+def mattering(
+    relevance: Relevance,
+    marks: Marks,
+    added: Mapping[CommitId, frozenset[Mark]],
+    rings: Iterable[Collection[CommitId]],
+    target: CommitId,
+) -> Iterator[tuple[CommitId, int | None]]:
+    """Yield the commits but `target` whose notes may matter, with their distance from it, the nearest first.
+
+    `added` are the marks of what commits have beside their notes; `rings` the target's ancestors by distance. They
+    are not followed any further than there is something to find. Those that they don't lead to come last.
+    """
+    wanted = relevance.wanted
+    everywhere = set(marks.having(wanted))
+    everywhere |= {commit for commit, found in added.items() if not wanted.isdisjoint(found)}
+    everywhere.discard(target)
+    nearest = _Nearest(_names(marks, added, target))
+    for distance, ring in enumerate(rings):
+        here = everywhere.intersection(ring)
+        everywhere -= here
+        for commit in sorted(here | nearest.among(ring)):
+            yield commit, distance
+        if not everywhere and not nearest.left:
+            break
+    for commit in sorted(everywhere):
+        yield commit, None
+
+
+def _names(
+    marks: Marks, added: Mapping[CommitId, frozenset[Mark]], target: CommitId
+) -> Mapping[CommitId, frozenset[Mark]]:
+    """Return the marks of the shards that each commit but the target has receipts of."""
+    found = marks.of_kind(_NAME)
+    for commit, more in added.items():
+        names = frozenset(mark for mark in more if mark[0] == _NAME)
+        if names:
+            found[commit] = found.get(commit, frozenset()) | names
+    found.pop(target, None)
+    return found
 
 
 def may_be_capability(line: bytes) -> bool:

@@ -81,10 +81,18 @@ def test_only_what_is_new_is_looked_at(marks):
     assert again.rows == 10, "what is at no place any more is gone"
 
 
-@pytest.mark.parametrize("places", [{"00": 7, "01": 7, "": 8}, {"00": 7, "": 7}])
-def test_folders_in_several_places_are_no_business_of_marks(places):
+@pytest.mark.parametrize("places", [{"": 8, "00": 7, "01": 7, "02": 6}, {"": 7, "00": 7, "01": 6}])
+def test_folders_in_several_places_are_no_business_of_marks(marks, places):
     asked = {prefix: frozenset({TreeId(oid(tree))}) for prefix, tree in places.items()}
-    assert look_again(NONE, asked, at_place, of_blobs) is None
+    read: list[str] = []
+
+    def at(prefix, trees):
+        read.append(prefix)
+        return at_place(prefix, trees)
+
+    assert look_again(NONE, asked, at, of_blobs) is None
+    assert read == list(asked)[:-1], "nor are they followed into all of their places"
+    assert look_again(marks, asked, at_place, of_blobs) is None, "known ones neither"
     assert look_again(NONE, PLACES, lambda prefix, trees: None, of_blobs) is None
 
 
