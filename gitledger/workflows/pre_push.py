@@ -97,7 +97,7 @@ def pre_push(
         return result
     started = clock()
     known = known_remote(session.repo, remote, url)
-    rules = _rules(session, remote, url)
+    rules = _rules(session, remote, known)
     each = [(line, its) for line in pushed for its in _of_line(session, line, rules, known)]
     if rules.absent and any(its is rules for _, its in each):
         result.messages.append(rules.absent)
@@ -110,7 +110,7 @@ def pre_push(
     return result
 
 
-def _rules(session: Session, remote: str, url: str) -> Rules:
+def _rules(session: Session, remote: str, known: str | None) -> Rules:
     own = session.repo.config(MODE_KEY)
     if own is not None and own not in MODES:
         raise ConfigError(
@@ -118,7 +118,7 @@ def _rules(session: Session, remote: str, url: str) -> Rules:
             f"git config {MODE_KEY} is {own!a}, expected {', '.join(MODES)}",
             f"git config {MODE_KEY} warn",
         )
-    return rules_of_remote(session.repo, remote, url, own)
+    return rules_of_remote(session.repo, remote, known, own)
 
 
 def _of_line(session: Session, line: PushLine, rules: Rules, known: str | None) -> tuple[Rules, ...]:

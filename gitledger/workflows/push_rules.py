@@ -71,10 +71,17 @@ def _place(repo: Repository, url: str) -> str:
 
 
 def rules_of_remote(
-    repo: Repository, remote: str, url: str, own: str | None, *, clock: Callable[[], float] = time.monotonic
+    repo: Repository,
+    remote: str,
+    known: str | None,
+    own: str | None,
+    *,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Rules:
-    """Return the rules of the remote's default branch; `own` is the mode that this clone's owner has set."""
-    known = known_remote(repo, remote, url)
+    """Return the rules of the remote's default branch.
+
+    `known` is what `known_remote` returns for it; `own` is the mode that this clone's owner has set.
+    """
     name = known or remote
     none = Rules(hooks=HooksConfig(), mode=own or "warn", commit=None, source=name)
     try:
