@@ -33,12 +33,14 @@ class Step:
 def initialise(session: Session, signer: Signer, *, principal: str, python: str) -> list[Step]:
     """Return what was done, step by step; a second call changes nothing.
 
+    What HEAD holds and the work tree lacks (a sparse clone) stands as HEAD has it, and is not written over.
+
     Raises `UsageError` in a bare repository, `ConfigError` where an existing file can't be read as what it is,
     `StoreError` where something can't be written.
     """
     root = _root(session.repo)
     name = _principal(principal)
-    steps = [_config(root, name), _signer(root, name, signer)]
+    steps = [_config(session.repo, root, name), _signer(session.repo, root, name, signer)]
     steps += [_refspecs(session.repo, remote) for remote in remote_names(session.repo)]
     hook = install_hook(session.repo, python)
     chained = ", after the hook that was there" if hook.chained else ""
@@ -74,24 +76,36 @@ def _principal(text: str) -> str:
     return name
 
 
-def _config(root: Path, principal: str) -> Step:
+def _left_out(repo: Repository, root: Path, path: str) -> bytes | None:
+    """Return what HEAD holds at a path that is not checked out, None where HEAD lacks it or it is here."""
+    head = repo.head()
+    return None if head is None or (root / path).exists() else repo.file_at(head, path)
+
+
+def _config(repo: Repository, root: Path, principal: str) -> Step:
     path = root / CONFIG_PATH
     if path.exists():
         return Step("configuration", False, f"{CONFIG_PATH} is there")
+    if _left_out(repo, root, CONFIG_PATH) is not None:
+        return Step("configuration", False, f"HEAD's {CONFIG_PATH} holds; it is not checked out here")
     _write(path, example_config(uuid.uuid4().hex, principal))
     return Step("configuration", True, f"wrote {CONFIG_PATH}")
 
 
-def _signer(root: Path, principal: str, signer: Signer) -> Step:
+def _signer(repo: Repository, root: Path, principal: str, signer: Signer) -> Step:
     """Add the person's key, unless an entry already admits it."""
     path = root / SIGNERS_PATH
+    left_out = _left_out(repo, root, SIGNERS_PATH)
     try:
-        before = path.read_bytes() if path.exists() else b""
+        before = path.read_bytes() if path.exists() else left_out or b""
     except OSError as error:
         raise StoreError("file-unreadable", f"{path} can't be read: {error.strerror}", "mend it") from error
     known = Signers.parse(before, allowed_source=SIGNERS_PATH)
     if any(entry.key.blob == signer.key.blob for entry in known.entries):
         return Step("signer", False, f"your key {signer.fingerprint} is in {SIGNERS_PATH}")
+    if left_out is not None:
+        todo = f"to add your key {signer.fingerprint}: git restore --ignore-skip-worktree-bits {SIGNERS_PATH}"
+        return Step("signer", False, f"HEAD's {SIGNERS_PATH} holds, not checked out here; {todo}, then init again")
     gap = "" if not before or before.endswith(b"\n") else "\n"
     line = f'{principal} namespaces="gitledger" {signer.key.line}\n'
     _write(path, before.decode("utf-8", "surrogateescape") + gap + line)
