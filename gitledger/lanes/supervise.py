@@ -20,11 +20,12 @@ from typing import Any
 
 from gitledger.lanes.journal import ProbeJournal, read_journal
 from gitledger.lanes.model import FoundModel
-from gitledger.lanes.task import SEED, LaneTask
+from gitledger.lanes.task import LaneTask
 from gitledger.machine.child import ChildExit, run_child
 from gitledger.machine.interrupts import Interrupts
 from gitledger.machine.redact import excerpt, secret_values
 from gitledger.records.capability import MAX_EXCERPT_BYTES
+from gitledger.records.capability_recipes import SEED
 
 __all__ = ["Limits", "ProbeRun", "World", "ask_recipes", "run_probe"]
 

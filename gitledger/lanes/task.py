@@ -7,10 +7,7 @@ from dataclasses import dataclass, field
 
 from gitledger.records.capability_work import RecipeClaim
 
-__all__ = ["SEED", "LaneTask"]
-
-SEED = 20_260_131
-"""The seed of inputs; a report repeats it, so that whoever has the model can make the same ones."""
+__all__ = ["LaneTask"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from gitledger.records.ids import Digest
 
-__all__ = ["BUILT_IN"]
+__all__ = ["BUILT_IN", "MAX_TOLERANCE", "SEED", "TAKES"]
 
 BUILT_IN: Mapping[str, Mapping[str, Digest]] = {
     "torch-eager": {"1": Digest("d03bcf63130dc5bb3b23a11381dc90b5dadfd35eb5bf7533ccf54065d875a79e")},
@@ -19,3 +19,18 @@ BUILT_IN: Mapping[str, Mapping[str, Digest]] = {
     "torch-bf16-autocast": {"1": Digest("48eba527aebb5539f6e3eaf2ce68b5b07743584b6366be9aa442e09538089167")},
     "torch-int8-dynamic": {"1": Digest("f2a9b321232b0279d846892a05676f9b7f5607489b27bfb15dbf07917d5715c7")},
 }
+
+SEED = 20_260_131
+"""The seed of inputs; a report repeats it, so that whoever has the model can make the same ones."""
+
+MAX_TOLERANCE = 1.0
+"""What tolerances stay below, as relative L2 distances: an output of zeros has 1, and would pass."""
+
+_FLOATS = {"float32": ("float32", 1e-4), "bfloat16": ("bfloat16", 5e-2), "float16": ("float16", 1e-2)}
+TAKES: Mapping[str, Mapping[str, tuple[str, float]]] = {
+    "torch-eager": _FLOATS,
+    "torch-compile": _FLOATS,
+    "torch-bf16-autocast": {"bfloat16": ("bfloat16", 5e-2)},
+    "torch-int8-dynamic": {"int8": ("int8", 5e-1)},
+}
+"""By built-in recipe, what each quantization is computed in, and the tolerance that its outputs are held to."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gitledger.records.capability_match import observe
-from gitledger.records.capability_recipes import BUILT_IN
+from gitledger.records.capability_recipes import BUILT_IN, MAX_TOLERANCE, SEED, TAKES
 from gitledger.records.capability_status import REASONS, ReasonCode, Status
 from gitledger.records.capability_work import ForwardClaim, TimingClaim
 
@@ -77,6 +77,7 @@ def _pass_faults(report: CapabilityReport) -> Iterator[tuple[str, str]]:
     asked, resolved = report.quantization.requested, report.quantization.resolved
     if asked not in ("auto", resolved):
         yield "quantization.resolved", f"{resolved}, where {asked} was asked for"
+    yield from _recipe_faults(report)
 
 
 def _unsaid(report: CapabilityReport) -> Iterator[tuple[str, str]]:
@@ -120,6 +121,8 @@ def _device_faults(report: CapabilityReport) -> Iterator[tuple[str, str]]:
         yield "torch.hip", "none, on a device that is called hip"
     if device.kind == "cuda" and (torch.cuda is None or torch.hip is not None):
         yield "torch.cuda", "not a CUDA build, on a device that is called cuda"
+    if not on_cpu and (torch.version or "").endswith("+cpu"):
+        yield "torch.version", f"{torch.version} computes on no {device.kind}"
 
 
 def _reference_faults(forward: ForwardClaim) -> Iterator[tuple[str, str]]:
@@ -128,3 +131,30 @@ def _reference_faults(forward: ForwardClaim) -> Iterator[tuple[str, str]]:
         yield "forward.reference", "a pass that was held against nothing"
     elif reference.error is None or reference.error > reference.tolerance:
         yield "forward.reference.error", f"{reference.error}, above the tolerance {reference.tolerance}"
+    elif reference.tolerance >= MAX_TOLERANCE:
+        yield "forward.reference.tolerance", f"{reference.tolerance}: zeros would pass; expected less than 1"
+
+
+def _recipe_faults(report: CapabilityReport) -> Iterator[tuple[str, str]]:
+    """Yield where a pass by a built-in recipe is none that this recipe can make."""
+    recipe, reference = report.recipe.id, report.forward.reference
+    takes = TAKES.get(recipe)
+    resolved, compute = report.quantization.resolved, report.quantization.compute_dtype
+    if takes is None or reference is None or resolved is None:
+        return
+    if resolved not in takes:
+        yield "quantization.resolved", f"{resolved}, which {recipe} does not take"
+        return
+    expected, tolerance = takes[resolved]
+    if compute != expected:
+        yield (
+            "quantization.compute_dtype",
+            f"{compute}, where {recipe} computes {resolved} in {expected}",
+        )
+    if reference.tolerance != tolerance:
+        yield (
+            "forward.reference.tolerance",
+            f"{reference.tolerance}, where {recipe} is held to {tolerance}",
+        )
+    if reference.seed != SEED:
+        yield "forward.reference.seed", f"{reference.seed}, where {SEED} is always drawn from"

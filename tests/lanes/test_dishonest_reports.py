@@ -37,6 +37,21 @@ IMPOSSIBLE = {
     "pass that never looked at its output": ({"forward.finite": None}, "output is not finite"),
     "pass with an empty output": ({"forward.output_shape": [1, 0, 384]}, "a pass without output"),
     "pass without an output's digest": ({"forward.output_digest": None}, r"output_digest.*does not say"),
+    "a tolerance of its own": ({"forward.reference.tolerance": 0.9}, "is held to 0.05"),
+    "a recipe of others that zeros would pass": (
+        {"recipe.id": "liar", "forward.reference.tolerance": 1e9, "forward.reference.error": 1.0},
+        "zeros would pass",
+    ),
+    "computed in another type than the recipe's": (
+        {"quantization.compute_dtype": "float32"},
+        "where torch-eager computes bfloat16 in bfloat16",
+    ),
+    "a quantization that the recipe does not take": (
+        {"quantization.requested": "int8", "quantization.resolved": "int8"},
+        "which torch-eager does not take",
+    ),
+    "another seed": ({"forward.reference.seed": 1}, "is always drawn from"),
+    "a torch for the CPU under a GPU claim": ({"torch.version": "2.13.0+cpu"}, "computes on no hip"),
     "duration 0": ({"timing.duration_ms": 0.0}, "a forward takes time"),
     "duration negative": ({"timing.duration_ms": -3.5}, "expected at least 0"),
     "duration as an integer": ({"timing.duration_ms": 5}, "expected a real number"),

@@ -91,13 +91,14 @@ def test_the_registry_names_what_the_built_in_recipes_are():
     """A recipe that changes gets a new version, and a new line beside the old one."""
     from gitledger.lanes.catalogue import built_in_recipe
     from gitledger.lanes.probe.registry import BUILT_IN_IDS
-    from gitledger.records.capability_recipes import BUILT_IN
+    from gitledger.records.capability_recipes import BUILT_IN, TAKES
 
-    assert tuple(BUILT_IN) == BUILT_IN_IDS
+    assert tuple(BUILT_IN) == tuple(TAKES) == BUILT_IN_IDS
     for recipe in BUILT_IN_IDS:
         claim = built_in_recipe(recipe)
         module = importlib.import_module(f"gitledger.lanes.recipes.{recipe.replace('-', '_')}")
         assert (claim.id, claim.version) == (module.ID, module.VERSION)
+        assert TAKES[recipe] == module.TAKES
         assert BUILT_IN[recipe][claim.version] == claim.digest, f'"{claim.version}": Digest("{claim.digest}")'
 
 

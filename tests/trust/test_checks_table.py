@@ -739,7 +739,7 @@ RULES = (
         "an ambiguous name is no trusted ref",
         "w:a_tag_that_is_named_as_the_trusted_branch w:a_tag_that_is_named_as_a_remotes_branch",
         "store/repository",
-        "if len({*found.values(), *others}) > 1:",
+        "if len({*found.values(), *others}) > 1 or (others and not found):",
         "if False:",
     ),
     _check(
