@@ -100,6 +100,10 @@ def command(
         output.document(done.encode())
     if done.error is not None:
         sys.stderr.write(f"error: a report was not stored: {done.error.message} [{done.error.code}]\n")
+    dirt = sorted({path for made in done.reports if record for path in made.repo.dirty_paths})
+    if dirt and config is not None and not config.policy.allow_dirty:
+        named = ", ".join(ascii(path)[1:-1] for path in dirt[:3])
+        output.message(f"warning: reports on uncommitted changes don't count: {named}; commit or ignore them")
     stored = f"; {len(done.records)} recorded" if record else ""
     output.message(f"doctor: {doctor_summary(done.reports)}{stored}")
     return done.exit_status

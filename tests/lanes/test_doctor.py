@@ -288,6 +288,7 @@ def test_a_dirty_work_tree_is_said_and_does_not_count(lab, torch_that):
     lab.repo.write("README", "changed\n")
     done = lab.ledger("doctor", "--lane", "cpu", "--record", "--json", expect=1, env=torch_that("os._exit(9)"))
     assert done.document["reports"][0]["repo"]["dirty_paths"] == ["README"]
+    assert "don't count: README" in done.err
     document = lab.ledger("lanes", "--json", expect=1).document
     assert [cell["status"] for cell in document["cells"]] == ["missing"]
     assert [item["reason"] for item in document["ignored"]] == ["dirty"]
