@@ -76,6 +76,19 @@ def test_history_is_followed_no_further_than_there_is_something_to_find():
     assert len(found({commit: [line()] for commit in near}, endless())) == NEAREST
 
 
+def test_what_was_dropped_from_a_commit_counts_like_what_hangs_there():
+    near, nearer = "1" * 40, "2" * 40
+    seen = look(20, {near: frozenset({BlobId(near)})}, lambda blobs: {blob: marks_of([line()]) for blob in blobs})
+
+    def with_dropped(dropped: bytes) -> list:
+        added = {CommitId(nearer): marks_of([dropped])}
+        return list(mattering(relevance(), seen, added, [[TARGET], [nearer], [near]], CommitId(TARGET)))
+
+    assert with_dropped(line(name="other")) == [(nearer, 1), (near, 2)]
+    assert with_dropped(line(kind="receipt:merged")) == [(near, 2)]
+    assert with_dropped(b"garbage") == [(nearer, 1), (near, 2)]
+
+
 def test_what_is_no_ancestor_comes_last():
     near = "1" * 40
     assert found({FAR: [line(digest=WANTED)], near: [line()]}, [[near]]) == [(near, 1), (FAR, None)]
