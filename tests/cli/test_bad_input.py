@@ -353,8 +353,8 @@ def a_read_only_repository_is_verified(place):
 
 @case(3, "file-unwritable")
 def a_read_only_repository_is_not_set_up(place):
-    place.git("rm", "-rq", "--cached", ".gitledger")
-    shutil.rmtree(place.path / ".gitledger")
+    place.git("rm", "-rq", ".gitledger")
+    place.git("commit", "-qm", "without a configuration")
     read_only(place)
     place.args = ["init"]
 
