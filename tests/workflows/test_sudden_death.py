@@ -159,8 +159,19 @@ def killed(parent, chance: random.Random, pace_s: float) -> list[list[str]]:
     raise AssertionError(parent.communicate()[1].decode())
 
 
+def unnoted_locks(git_dir: Path) -> list[Path]:
+    """Return lock files of refs that no account names: of a writer killed between making one and noting it."""
+    noted = [link.stat().st_ino for link in (git_dir / "gitledger").glob("*.[0-9]*")]
+    return [lock for lock in git_dir.rglob("refs/**/*.lock") if lock.stat().st_ino not in noted]
+
+
 def test_law_6_killed_at_any_moment_of_record_merge_revoke_and_sync(project):
-    """Each run goes on from what the last kill left, with nothing tidied up in between."""
+    """Each run goes on from what the last kill left, with nothing tidied up in between.
+
+    But for a lock file that its writer had no time to note, some microseconds: as with git's own, the next command
+    names it, and a person removes it. Here that is done at once, and may hardly happen.
+    """
+    removed = 0
     chance = random.Random(int(os.environ.get("GITLEDGER_SEED", "6")))
     said: set[str] = set()
     words: Counter[str] = Counter()
@@ -168,6 +179,9 @@ def test_law_6_killed_at_any_moment_of_record_merge_revoke_and_sync(project):
     parent = python(project, WORK, stdin=subprocess.PIPE)
     for number in range(KILLS):
         done = killed(parent, chance, pace_s)
+        for lock in unnoted_locks(project.path / ".git"):
+            lock.unlink()
+            removed += 1
         words.update(word for word, _ in done)
         said |= {made for word, made in done if word != "sync"}
         if number % 10 == 9 or number == KILLS - 1:
@@ -180,6 +194,7 @@ def test_law_6_killed_at_any_moment_of_record_merge_revoke_and_sync(project):
     assert {problem["kind"] for problem in problems} <= {"body-orphaned", "unfinished"}
     assert said <= records
     assert len(said) >= KILLS / 5
+    assert removed <= max(2, KILLS / 50)
     print(f"{KILLS} kills, done before them: {dict(words)}; in the ledger {len(records)} records")
     assert set(words) == {"record", "merge", "revoke", "sync"}
     git_dir = project.path / ".git"
