@@ -45,7 +45,7 @@ test-real: $(STAMP) ## packages from the index through the whole path, hook mana
 	$(BIN)/python -m pytest -q -m real -o faulthandler_timeout=0 tests/real tests/gate
 
 test-slurm: $(STAMP) ## against a real one-node Slurm, installed and started for it (root, Debian)
-	tests/slurm/cluster run timeout 220 $(BIN)/python -m pytest -q -m slurm tests/slurm
+	tests/slurm/cluster run timeout 420 $(BIN)/python -m pytest -q -m slurm tests/slurm
 
 test-night: $(STAMP) ## a night of forty shards in small, with a driver that is killed twice (minutes)
 	$(BIN)/python -m pytest -q -m night tests/workflows

@@ -115,7 +115,7 @@ def test_arrays_are_cut_below_the_limit_and_needs_are_kept_apart(on_slurm, out):
     assert sorted((out / "devices").read_text().split()) == ["0", "1"]
 
 
-def wait_for(condition: Callable[[], object], seconds: float = 60.0) -> None:
+def wait_for(condition: Callable[[], object], seconds: float = 150.0) -> None:
     until = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < until
