@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from gitledger.verdict.finding import Finding, blocking
 from gitledger.workflows.check_workflow_document import Place
 
-__all__ = ["RULE", "Call", "calls_of", "count_faults", "dropped_status", "place_of", "word_faults"]
+__all__ = ["RULE", "Call", "calls_of", "count_faults", "dropped_status", "place_of", "tolerance", "word_faults"]
 
 RULE = "10"
 _CALL = re.compile(r"(?:^|[\s;&|(!])git[- ]ledger((?:\s+(?:-C\s+\S+|-\S+))*)\s+([a-z][a-z-]*)([^;&|]*)")
@@ -55,6 +55,20 @@ def calls_of(script: Place) -> Iterator[Call]:
 def place_of(line: int, job: str) -> str:
     """Return how a finding names its place."""
     return f"line {line}, job {job}" if job else f"line {line}"
+
+
+def tolerance(body: Place, key: str, *, job: str, unsaid: str = "") -> Iterator[Finding]:
+    """Yield the key of a job or step by which its failure is none; `unsaid`: what a value that is no text says."""
+    lenient = body.get(key)
+    if lenient and lenient.text != "false":
+        yield blocking(
+            "failure-tolerated",
+            RULE,
+            place_of(lenient.line, job),
+            expected="a failure to be one",
+            found=f"{key}: {lenient.text or unsaid}",
+            remedy="take it out",
+        )
 
 
 def dropped_status(script: Place, *, job: str, pipes_fail: bool) -> Iterator[Finding]:

@@ -19,6 +19,7 @@ from gitledger.workflows.check_workflow_calls import (
     count_faults,
     dropped_status,
     place_of,
+    tolerance,
     word_faults,
 )
 from gitledger.workflows.check_workflow_document import Place
@@ -190,16 +191,7 @@ def _deploy_faults(flow: Pipeline, job: PipelineJob, gates: list[PipelineJob]) -
 
 
 def _job_faults(flow: Pipeline, job: PipelineJob) -> Iterator[Finding]:
-    lenient = job.body.get("allow_failure")
-    if lenient and lenient.text != "false":
-        yield blocking(
-            "failure-tolerated",
-            RULE,
-            place_of(lenient.line, job.name),
-            expected="a failure to be one",
-            found=f"allow_failure: {lenient.text or 'for some exit codes'}",
-            remedy="take it out",
-        )
+    yield from tolerance(job.body, "allow_failure", job=job.name, unsaid="for some exit codes")
     script = job.body.get("script")
     yield from dropped_status(script, job=job.name, pipes_fail=False)
     yield from word_faults(script, job=job.name, is_gate=job.is_gate)

@@ -11,7 +11,14 @@ import re
 from collections.abc import Callable, Iterator
 
 from gitledger.verdict.finding import Finding, blocking
-from gitledger.workflows.check_workflow_calls import RULE, count_faults, dropped_status, place_of, word_faults
+from gitledger.workflows.check_workflow_calls import (
+    RULE,
+    count_faults,
+    dropped_status,
+    place_of,
+    tolerance,
+    word_faults,
+)
 from gitledger.workflows.check_workflow_document import Place
 from gitledger.workflows.check_workflow_github import Job, Workflow, condition, is_always, runs_after_failure
 
@@ -119,16 +126,7 @@ def tolerated(flow: Workflow) -> Iterator[Finding]:
     """Yield what lets a failure of a job that makes or judges evidence count as a success."""
     for job in (*flow.having("is_gate"), *flow.having("is_shard"), *flow.having("is_plan")):
         for body in (job.body, *job.steps):
-            lenient = body.get("continue-on-error")
-            if lenient and lenient.text != "false":
-                yield blocking(
-                    "failure-tolerated",
-                    RULE,
-                    place_of(lenient.line, job.name),
-                    expected="a failure to be one",
-                    found=f"continue-on-error: {lenient.text}",
-                    remedy="take it out",
-                )
+            yield from tolerance(body, "continue-on-error", job=job.name)
         shell = job.body.get("defaults", "run", "shell") or flow.body.get("defaults", "run", "shell")
         for step in job.steps:
             used = step.get("shell") or shell

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from gitledger.config.schema import Config
-from gitledger.errors import UsageError
 from gitledger.manifest.definition import Definition
 from gitledger.records.bodies import BodyRef
-from gitledger.records.decode import parse_time
 from gitledger.records.ids import CommitId, Digest, ShardKey, TreeId
 from gitledger.store.repository import Repository
 from gitledger.store.view import LedgerView
@@ -26,7 +24,7 @@ from gitledger.workflows.forge_users import ask_forges
 from gitledger.workflows.inputs import Inputs
 from gitledger.workflows.relevance import Relevance, marks_of, mattering
 from gitledger.workflows.seen import see
-from gitledger.workflows.session import Session
+from gitledger.workflows.session import Session, moment
 from gitledger.workflows.trusted import Trusted, load_trusted, read_config
 
 __all__ = ["Case", "gather"]
@@ -74,7 +72,7 @@ def gather(
     shards = tuple(inputs.shards(held_back))
     dropped = look_back(session, view)
     stations = _stations(session, (view, dropped), target, trusted, shards)
-    now = _moment(session, at)
+    now = moment(session, at)
     evidence = [station.evidence for station in stations]
     keys = ask_forges(session, trusted.config, trusted.signers, now, evidence, current=current_keys)
     return Case(
@@ -120,15 +118,6 @@ def _coverage_pin(
 def definitions(config: Config) -> dict[ShardKey, Digest]:
     """Return the definition digest of every declared shard."""
     return {key: Definition.of(config, key).digest for key in config.shard_keys()}
-
-
-def _moment(session: Session, at: str | None) -> datetime:
-    if at is None:
-        return session.now()
-    try:
-        return parse_time(at)
-    except ValueError as error:
-        raise UsageError("bad-time", f"--at {at!a}: {error}", "--at 2026-01-31T12:00:00Z") from error
 
 
 def _limits(view: LedgerView, target: CommitId, stations: tuple[Station, ...]) -> Iterator[Finding]:

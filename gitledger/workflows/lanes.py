@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 
-from gitledger.errors import UsageError
-from gitledger.records.decode import parse_time
 from gitledger.records.ids import CommitId
 from gitledger.store.view import LedgerView
 from gitledger.trust.verified import open_record
@@ -21,7 +18,7 @@ from gitledger.workflows.doctor_tasks import check_lanes
 from gitledger.workflows.forge_users import ask_forges
 from gitledger.workflows.judge import Verified
 from gitledger.workflows.relevance import may_be_capability
-from gitledger.workflows.session import Session
+from gitledger.workflows.session import Session, moment
 from gitledger.workflows.trusted import Trusted, load_trusted
 
 __all__ = ["LanesJudged", "judge_release", "united", "united_document"]
@@ -53,7 +50,7 @@ def judge_release(
     info = session.repo.commit(target)
     view = session.ledger.view()
     here = _evidence(view, target, config.repository).placed(target, info.tree)
-    now = session.now() if at is None else _moment(at)
+    now = moment(session, at)
     keys = ask_forges(session, config, trusted.signers, now, [here], reports=True)
     situation = LaneSituation(
         commit=target,
@@ -124,10 +121,3 @@ def _limits(view: LedgerView, target: CommitId) -> Iterator[Finding]:
             found=fault.text,
             remedy="git ledger fsck",
         )
-
-
-def _moment(at: str) -> datetime:
-    try:
-        return parse_time(at)
-    except ValueError as error:
-        raise UsageError("bad-time", f"--at {at!a}: {error}", "--at 2026-01-31T12:00:00Z") from error

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from gitledger.errors import UsageError
+from gitledger.records.decode import parse_time
 from gitledger.store.inbox import TellAside
 from gitledger.store.ledger import Ledger
 from gitledger.store.repository import Repository, open_repository
 
-__all__ = ["Session", "open_session"]
+__all__ = ["Session", "moment", "open_session"]
 
 OFFLINE_VARIABLE = "GITLEDGER_OFFLINE"
 OFFLINE_KEY = "gitledger.offline"
@@ -62,3 +64,13 @@ def open_session(
 
 def _is_set(value: str | None) -> bool:
     return (value or "").strip().lower() not in _UNSET
+
+
+def moment(session: Session, at: str | None) -> datetime:
+    """Return the time that `--at` names, else now; raises `UsageError` `bad-time`."""
+    if at is None:
+        return session.now()
+    try:
+        return parse_time(at)
+    except ValueError as error:
+        raise UsageError("bad-time", f"--at {at!a}: {error}", "--at 2026-01-31T12:00:00Z") from error
