@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import itertools
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -157,6 +159,63 @@ def git_repo(make_repo) -> GitRepo:
     return make_repo()
 
 
+SCHEMAS = Path(__file__).parents[1] / "docs/reference/schemas"
+
+
+@functools.cache
+def _validator(name: str) -> Any:
+    """Return the validator of a published schema, None where there is none of that name."""
+    from jsonschema import Draft202012Validator
+
+    path = SCHEMAS / f"{name}.json"
+    return Draft202012Validator(json.loads(path.read_text("utf-8"))) if path.exists() else None
+
+
+def _closed(schema: Any) -> Any:
+    """Return a schema of stored statements as this version writes them: with no field that it does not say."""
+    if isinstance(schema, list):
+        return [_closed(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    whole = {key: _closed(item) for key, item in schema.items()}
+    return whole | {"additionalProperties": False} if "required" in whole and "properties" in whole else whole
+
+
+@functools.cache
+def _statement_validator() -> Any:
+    from jsonschema import Draft202012Validator
+
+    return Draft202012Validator(_closed(json.loads((SCHEMAS / "statement.json").read_text("utf-8"))))
+
+
+def check_document(args: Sequence[str | bytes], out: str) -> None:
+    """Hold what a command printed for `--json` against its published schema; what printed nothing says nothing.
+
+    Statements that `show` prints are held against theirs, closed: what this version writes, that page must say.
+    """
+    words = [word for word in itertools.takewhile(lambda word: word != "--", args) if isinstance(word, str)]
+    name = next((word for word in words if (SCHEMAS / f"{word}.json").exists()), None)
+    if "--json" not in words or not out.strip() or name is None:
+        return
+    document = json.loads(out)
+    faults = list(itertools.islice(_validator(name).iter_errors(document), 3))
+    if name == "show" and not faults:
+        written = [item["statement"] for item in document.get("records", ()) if "statement" in item]
+        faults = [fault for item in written for fault in _statement_validator().iter_errors(item)]
+    if faults:
+        said = "\n".join(f"{fault.json_path}: {fault.message[:400]}" for fault in faults)
+        raise AssertionError(
+            f"`{' '.join(words)}` prints what docs/reference/schemas/{name}.json does not say:\n{said}\n"
+            "describe it in tests/schemas/make.py and run that"
+        )
+
+
+@pytest.fixture(scope="session", name="check_document")
+def check_document_fixture() -> Callable[[Sequence[str | bytes], str], None]:
+    """Hold what a command printed for `--json` against its published schema."""
+    return check_document
+
+
 @dataclass(frozen=True)
 class Done:
     """What a command printed, and its exit status."""
@@ -200,6 +259,7 @@ class Project:
         if expect is not None and found.status != expect:
             raise AssertionError(f"git ledger {' '.join(args)} -> {found.status}\n{found.out}\n{found.err}")
         assert "Traceback" not in found.err or expect is None, found.err
+        check_document(args, found.out)
         return found
 
     def record(self, shard: str, *args: str, expect: int | None = 0, **kwargs: Any) -> Any:

@@ -49,6 +49,7 @@ class Merged:
     def encode(self) -> dict[str, Any]:
         """Return the document of `merge --json` (DESIGN section 10)."""
         return {
+            "commit": self.case.situation.commit,
             "coverage": coverage_of(self.union),
             "findings": [finding.encode() for finding in self.findings],
             "outcome": self.outcome,
