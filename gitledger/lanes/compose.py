@@ -53,7 +53,7 @@ MAX_MESSAGE = 600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """What every report of one `doctor` says alike. `driver` is asked only where a GPU was used."""
+    """What every report of one `doctor` says alike. `driver` is asked only where a GPU was used, by its kind."""
 
     repo: RepoClaim
     os: OsClaim
@@ -61,7 +61,7 @@ class Place:
     overrides: dict[str, str]
     environ: Mapping[str, str]
     home: Path
-    driver: Callable[[], str | None]
+    driver: Callable[[str], str | None]
 
     @classmethod
     def here(
@@ -71,7 +71,7 @@ class Place:
         overrides: dict[str, str],
         environ: Mapping[str, str],
         home: Path,
-        driver: Callable[[], str | None],
+        driver: Callable[[str], str | None],
     ) -> Place:
         """Return the place that this machine is."""
         return cls(
@@ -187,7 +187,7 @@ def _report(
     """Return the report; raises `DecodeError` where what the probe wrote makes none."""
     torch, device = _torch(journal), _device(task, journal)
     runtime = RuntimeClaim(python=journal.python, libc=place.libc)
-    driver = place.driver() if device.kind not in (None, "cpu") else None
+    driver = place.driver(device.kind) if device.kind not in (None, "cpu") else None
     observed = observe(task.declared, (device, torch, driver, place.os, runtime))
     execution, result = (Execution.COMPLETE, Result.PASS) if outcome.code is None else outcome.code.pair
     is_skipped = execution is Execution.SKIPPED

@@ -32,6 +32,7 @@ from gitledger.lanes.supervise import Limits, World, run_probe
 from gitledger.lanes.task import LaneTask
 from gitledger.machine.gpu import visible_gpus
 from gitledger.machine.interrupts import Interrupts
+from gitledger.machine.kernel_driver import kernel_driver
 from gitledger.machine.redact import redact_url
 from gitledger.records.capability import CapabilityReport, encode_reports
 from gitledger.records.capability_record import CapabilityRecord
@@ -238,13 +239,18 @@ def _place(
         overrides=overrides_of(session.environ),
         environ=session.environ,
         home=session.home,
-        driver=lambda: _driver(session),
+        driver=lambda kind: _driver(session, kind),
     )
 
 
-def _driver(session: Session) -> str | None:
+_VENDORS = {"cuda": "nvidia", "hip": "amd"}
+
+
+def _driver(session: Session, kind: str) -> str | None:
+    """Return the driver of a kind of GPU, by its vendor's tool, else as the kernel tells it."""
     gpus = visible_gpus(session.environ, uuids=False)
-    return None if gpus is None else gpus.driver
+    told = gpus.driver if gpus is not None and gpus.vendor == _VENDORS.get(kind) else None
+    return told or kernel_driver(kind)
 
 
 def _repo(session: Session, head: CommitId, before: WorkTreeState, after: WorkTreeState) -> RepoClaim:

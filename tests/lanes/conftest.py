@@ -111,7 +111,13 @@ def passed_report(**changes: Any) -> CapabilityReport:
             started_at=STARTED,
             finished_at=STARTED + timedelta(seconds=4),
             duration_ms=71.625,
-            stages={"import": 1200.5, "load": 900.25, "reference": 800.0, "forward": 71.625},
+            stages={
+                "import": 1200.5,
+                "load": 900.25,
+                "reference": 800.0,
+                "prepare": 160.5,
+                "forward": 71.75,
+            },
         ),
         "forward": ForwardClaim(
             executed=True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -38,7 +39,7 @@ ENDED = ChildExit(
 DEVICE = {
     "kind": "cpu",
     "name": "x",
-    "arch": "x86_64",
+    "arch": platform.machine(),
     "index": None,
     "count": 1,
     "total_memory_bytes": 1,
@@ -48,7 +49,7 @@ END = {
     "code": None,
     "message": "",
     "stage": "check",
-    "stages": {"forward": 3.25},
+    "stages": {"import": 900.0, "load": 5.5, "reference": 4.0, "prepare": 8.0, "forward": 3.5},
     "duration_ms": 3.25,
     "forward": {
         "executed": True,
@@ -98,7 +99,7 @@ def probed(tmp_path):
         overrides={},
         environ={"MY_TOKEN": "hunter2hunter2"},
         home=Path("/home/lab"),
-        driver=lambda: "570.1",
+        driver=lambda kind: f"570.1 for {kind}",
     )
     task = LaneTask(recipe=RecipeClaim(id="own", version="1", digest=Digest("c" * 64)), model="m", device="cpu")
 

@@ -18,7 +18,7 @@ import pytest
 
 from gitledger.errors import DecodeError
 from gitledger.records.capability import CapabilityReport
-from gitledger.records.capability_work import LayersClaim
+from gitledger.records.capability_work import FileClaim, LayersClaim, ModelClaim, model_digest
 
 
 def put(document, path, value):
@@ -29,6 +29,12 @@ def put(document, path, value):
         del document[last]
     else:
         document[last] = value
+
+
+def weights(sha256, size):
+    """A model of one file, with a digest that is right."""
+    files = (FileClaim(name="model.safetensors", sha256=sha256, size=size),)
+    return ModelClaim(requested="m7b", resolved="m7b", files=files, digest=model_digest(files)).encode()
 
 
 IMPOSSIBLE = {
@@ -57,6 +63,18 @@ IMPOSSIBLE = {
     "duration as an integer": ({"timing.duration_ms": 5}, "expected a real number"),
     "duration absent": ({"timing.duration_ms": None}, "a forward takes time"),
     "forward longer than the run": ({"timing.duration_ms": 9e9}, "ms of a run that took"),
+    "no stage at all": ({"timing.stages": {}}, "no import: a pass goes through"),
+    "a stage that took no time": ({"timing.stages.reference": 0.0}, "no reference: a pass goes through"),
+    "a duration beyond its stage": ({"timing.duration_ms": 80.5}, "ms of a forward stage that took 71.75"),
+    "a duration of another forward": (
+        {"timing.duration_ms": 0.001, "timing.stages.forward": 1200.5, "timing.stages.prepare": 1300.5},
+        "ms, of which 0.001 are told of",
+    ),
+    "a forward that preparing had no time for": (
+        {"timing.stages.prepare": 12.5},
+        "which it is the end of, took 12.5",
+    ),
+    "stages longer than the run": ({"timing.stages.load": 4000.5}, "ms one after the other, in a run that took"),
     "finished before it started": (
         {"timing.finished_at": "2026-01-31T11:00:00Z"},
         "lies before started_at",
@@ -81,6 +99,54 @@ IMPOSSIBLE = {
     "observed values that are not its own": (
         {"lane.observed.device.arch": "gfx1100"},
         "not what this very report",
+    ),
+    "a lane's declaration under no lane": ({"lane.id": None}, "under no lane"),
+    "the processor's architecture under a GPU claim": (
+        {"device.arch": "x86_64", "lane.declared": {}, "lane.observed": {}},
+        "that is the machine's processor",
+    ),
+    "an architecture of another maker": (
+        {"device.arch": "sm_90", "lane.declared": {}, "lane.observed": {}},
+        "no architecture of hip",
+    ),
+    "no driver under a GPU claim": ({"driver": None}, "none, beside a pass on hip"),
+    "another device than the one that was used": ({"device.index": 1}, "1, where device.used is cuda:0"),
+    "no device of that number": (
+        {"device.index": 3, "device.used": "cuda:3", "forward.output_device": "cuda:3"},
+        "1, with a device of index 3",
+    ),
+    "a GPU without memory": ({"device.total_memory_bytes": None}, "without name or memory"),
+    "an output's digest of zeros": ({"forward.output_digest": "0" * 64}, "output_digest: 00000000…"),
+    "a reference's digest of zeros": ({"forward.reference.output_digest": "0" * 64}, "reference.output_digest: 0"),
+    "inputs of zeros": ({"forward.reference.inputs_digest": "0" * 64}, "inputs_digest: 00000000…"),
+    "an output's digest of no bytes": (
+        {"forward.output_digest": hashlib.sha256().hexdigest()},
+        "output_digest: e3b0c442…",
+    ),
+    "a recipe of others with a digest of zeros": (
+        {"recipe.id": "house", "recipe.digest": "0" * 64},
+        "recipe.digest: 00000000…",
+    ),
+    "an output narrower than what was computed in": (
+        {
+            "quantization": {"requested": "float32", "resolved": "float32", "compute_dtype": "float32"},
+            "forward.reference.tolerance": 1e-4,
+            "forward.reference.error": 4.2e-05,
+        },
+        "bfloat16, where torch-eager computes in float32",
+    ),
+    "an output that is no number with a point": ({"forward.output_dtype": "int64"}, "only floating outputs"),
+    "outputs of one digest and two types": (
+        {"forward.output_digest": hashlib.sha256(b"reference").hexdigest()},
+        "the reference's, which is float32",
+    ),
+    "an error between outputs of one digest": (
+        {"forward.output_digest": hashlib.sha256(b"reference").hexdigest(), "forward.output_dtype": "float32"},
+        "0.0042, between outputs of one digest",
+    ),
+    "no error between outputs of two digests": (
+        {"forward.reference.error": 0.0, "forward.output_dtype": "float32"},
+        "0.0, between outputs of two digests",
     ),
     "half-open layers": ({"layers.end_inclusive": False}, "half-open"),
     "one layer too many": ({"layers.end": 32}, "layer 32 of 32"),
@@ -115,6 +181,12 @@ IMPOSSIBLE = {
     "an unknown key below": ({"device.serial": "123"}, "unknown key 'serial'"),
     "a key left out": ({"driver": ...}, "driver: missing"),
     "another schema": ({"schema": "gitledger-capability/2"}, "expected gitledger-capability/1"),
+    "weights with a digest of zeros": ({"model": weights("0" * 64, 9)}, "not the digest of 9 bytes"),
+    "weights with the digest of no bytes": (
+        {"model": weights(hashlib.sha256().hexdigest(), 9)},
+        "e3b0c442…: not the digest of 9 bytes",
+    ),
+    "a model without a byte": ({"model": weights(hashlib.sha256().hexdigest(), 0)}, "a model without a byte"),
     "model files of another digest": ({"model.digest": "0" * 64}, "not the digest of the files"),
     "a model nobody named": ({"model.requested": None}, "a model is named"),
     "a time that is none": ({"timing.started_at": "yesterday"}, "RFC 3339"),
@@ -144,6 +216,26 @@ def test_no_report_can_say(passed, world, redigested, name):
     release = world.judge()
     assert not release.verdict.passed
     assert "undecodable" in {finding.code for finding in release.verdict.findings}
+
+
+ON_THE_PROCESSOR = {
+    "another architecture than the machine's": ({"device.arch": "sm_90"}, "on the processor of a machine"),
+    "a GPU's driver": ({"driver": "570.86"}, "for a run on the processor"),
+    "a GPU's number": ({"device.index": 0}, "0, of a processor"),
+}
+
+
+@pytest.mark.parametrize("name", list(ON_THE_PROCESSOR))
+def test_no_report_of_a_cpu_can_say(on_cpu, redigested, name):
+    changes, reason = ON_THE_PROCESSOR[name]
+    with pytest.raises(DecodeError, match=reason):
+        CapabilityReport.from_json(redigested(told(on_cpu, changes)))
+
+
+def test_outputs_without_a_difference_are_an_honest_pass(on_cpu):
+    reference = replace(on_cpu.forward.reference, output_digest=on_cpu.forward.output_digest, error=0.0)
+    report = replace(on_cpu, forward=replace(on_cpu.forward, reference=reference))
+    assert CapabilityReport.from_json(report.to_json()) == report
 
 
 def test_there_are_enough_of_them_and_each_has_a_reason_of_its_own(passed, redigested):

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -298,7 +298,7 @@ def report_here(lab, report):
     """Return a report as if it had been made on this project's commit."""
     head, tree = lab.repo.git("rev-parse", "HEAD"), lab.repo.git("rev-parse", "HEAD^{tree}")
     now = datetime.now(UTC).replace(microsecond=0)
-    timing = replace(report.timing, started_at=now, finished_at=now, duration_ms=0.5, stages={})
+    timing = replace(report.timing, started_at=now - timedelta(seconds=4), finished_at=now)
     return replace(report, repo=replace(report.repo, commit=head, tree=tree), timing=timing)
 
 

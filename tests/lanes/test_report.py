@@ -128,9 +128,11 @@ def reports(draw: st.DrawFn, base: CapabilityReport) -> CapabilityReport:
         )
     )
     span = timedelta(microseconds=draw(st.integers(10_000_000, 10_000_000_000)))
-    positive = st.floats(min_value=1e-9, max_value=9_000, allow_nan=False)
+    positive = st.floats(min_value=1e-9, max_value=1_000, allow_nan=False)
+    duration, others = draw(positive), draw(st.dictionaries(texts, positive, max_size=4))
+    passed = {"import": draw(positive), "load": 1.5, "reference": draw(positive)}
     files = tuple(
-        FileClaim(name=name, sha256=digest(f"{len(name):064x}"), size=draw(st.integers(0, 1 << 50)))
+        FileClaim(name=name, sha256=digest(f"{len(name):064x}"), size=draw(st.integers(1, 1 << 50)))
         for name in sorted(draw(st.sets(st.text(min_size=1, max_size=8), min_size=1, max_size=4)))
     )
     report = replace(
@@ -138,8 +140,8 @@ def reports(draw: st.DrawFn, base: CapabilityReport) -> CapabilityReport:
         timing=TimingClaim(
             started_at=started,
             finished_at=started + span,
-            duration_ms=draw(positive),
-            stages=draw(st.dictionaries(texts, positive, max_size=4)),
+            duration_ms=duration,
+            stages=others | passed | {"forward": duration * 1.25, "prepare": duration * 2.5},
         ),
         model=replace(base.model, files=files, digest=model_digest(files), resolved=draw(texts)),
         overrides=draw(st.dictionaries(texts, texts, max_size=3)),

@@ -14,13 +14,15 @@ __all__ = ["check_device", "distance", "inputs_digest", "is_finite", "outline", 
 def tensor_digest(value: Any) -> str:
     """Return the SHA-256 of a tensor: its type and shape as text, then its bytes, in C order.
 
-    Other arguments (numbers, words) count by their JSON-like spelling.
+    Zero has one spelling here: -0.0 counts as 0.0, so that outputs that don't differ have one digest. Other
+    arguments (numbers, words) count by their JSON-like spelling.
     """
     import torch
 
     hasher = hashlib.sha256()
     if isinstance(value, torch.Tensor):
         plain = value.detach().cpu().contiguous()
+        plain = plain + 0.0 if plain.is_floating_point() else plain
         hasher.update(f"{str(plain.dtype).removeprefix('torch.')} {list(plain.shape)}\n".encode())
         if plain.numel():
             hasher.update(plain.reshape(-1).view(torch.uint8).numpy().tobytes())
