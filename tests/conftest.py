@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import array
+import atexit
 import contextlib
 import functools
 import itertools
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -230,6 +235,105 @@ class Done:
         return json.loads(self.out)
 
 
+class WarmCommand:
+    """The process that forks a `git-ledger` for each command of this worker's tests: tests/warm_command.py."""
+
+    def __init__(self) -> None:
+        self.folder = tempfile.TemporaryDirectory(prefix="warm")
+        self.socket = f"{self.folder.name}/socket"
+        self.path = f"{TOOLS}{os.pathsep}{os.environ['PATH']}"
+        env = hermetic_environment(Path(self.folder.name)) | {"PATH": self.path}
+        script = str(Path(__file__).with_name("warm_command.py"))
+        self.server = subprocess.Popen(
+            [sys.executable, script, self.socket], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        assert self.server.stdout is not None
+        assert self.server.stdout.readline() == b"ready\n", "the warm command didn't start"
+        found = subprocess.run(["git", "--exec-path"], env=env, capture_output=True, text=True, check=True)
+        self.exec_path = found.stdout.strip()
+        atexit.register(self.close)
+
+    def close(self) -> None:
+        """End the server: its standard input ends."""
+        assert self.server.stdin is not None
+        self.server.stdin.close()
+        self.server.wait(30)
+        self.folder.cleanup()
+
+    def fits(self, env: Mapping[str, str]) -> bool:
+        """Tell whether a start in this environment would be like the server's: its tools, its Python, its locale."""
+        of_start = {name for name in env if name.startswith(("PYTHON", "LD_", "GIT_EXEC_PATH", "LANG", "LC_"))}
+        usual = of_start == {"PYTHONDONTWRITEBYTECODE", "LC_ALL"} and env["LC_ALL"] == "C.UTF-8"
+        return usual and env.get("PATH") == self.path
+
+    def run(self, args: tuple[str, ...], cwd: Path, env: Mapping[str, str], stdin: str) -> Done:
+        """Run `git-ledger ARGS` as git would start it, and return what it said."""
+        umask = os.umask(0o022)
+        os.umask(umask)  # only by setting it can it be read
+        request = {
+            "argv": [f"{TOOLS}/git-ledger", *args],
+            "cwd": str(cwd),
+            "env": {**env, "PATH": f"{self.exec_path}{os.pathsep}{env['PATH']}"},
+            "umask": umask,
+        }
+        ends = [os.pipe() for _ in range(3)]
+        theirs = [ends[0][0], ends[1][1], ends[2][1]]
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(self.socket)
+            data = json.dumps(request).encode() + b"\n"
+            passed = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", theirs))]
+            sent = connection.sendmsg([data], passed)
+            connection.sendall(data[sent:])
+            for end in theirs:
+                os.close(end)
+            texts: dict[int, bytes] = {}
+
+            def read(end: int) -> None:
+                with os.fdopen(end, "rb") as stream:
+                    texts[end] = stream.read()
+
+            def write() -> None:
+                with contextlib.suppress(BrokenPipeError), os.fdopen(ends[0][1], "wb") as stream:
+                    stream.write(stdin.encode("utf-8", "surrogateescape"))
+
+            threads = [threading.Thread(target=read, args=(ends[1][0],)), threading.Thread(target=write)]
+            for thread in threads:
+                thread.start()
+            read(ends[2][0])
+            for thread in threads:
+                thread.join()
+            with connection.makefile() as answer:
+                status = int(answer.readline())
+        out, err = (
+            texts[end[0]].decode("utf-8", "surrogateescape").replace("\r\n", "\n").replace("\r", "\n")
+            for end in ends[1:]
+        )
+        return Done(status, out, err)
+
+
+TOOLS = Path(sys.executable).parent
+_warm: list[WarmCommand] = []
+
+
+def run_ledger(args: tuple[str, ...], cwd: Path, env: Mapping[str, str], stdin: str = "") -> Done:
+    """Run `git ledger ARGS`: by a process that has already started where the environment allows it."""
+    if not _warm:
+        _warm.append(WarmCommand())
+    if _warm[0].fits(env):
+        return _warm[0].run(args, cwd, env, stdin)
+    done = subprocess.run(
+        ["git", "ledger", *args],
+        cwd=cwd,
+        env=dict(env),
+        input=stdin,
+        capture_output=True,
+        text=True,
+        errors="surrogateescape",
+        check=False,
+    )
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
 @dataclass(frozen=True)
 class Project:
     """A repository with a configuration, a signer, and the installed `git ledger` command."""
@@ -245,17 +349,7 @@ class Project:
         self, *args: str, expect: int | None = 0, env: Mapping[str, str] | None = None, stdin: str = ""
     ) -> Done:
         """Run `git ledger ARGS` here; its exit status is part of the expectation."""
-        done = subprocess.run(
-            ["git", "ledger", *args],
-            cwd=self.repo.path,
-            env=dict(self.repo.env) | dict(env or {}),
-            input=stdin,
-            capture_output=True,
-            text=True,
-            errors="surrogateescape",
-            check=False,
-        )
-        found = Done(done.returncode, done.stdout, done.stderr)
+        found = run_ledger(args, self.repo.path, dict(self.repo.env) | dict(env or {}), stdin)
         if expect is not None and found.status != expect:
             raise AssertionError(f"git ledger {' '.join(args)} -> {found.status}\n{found.out}\n{found.err}")
         assert "Traceback" not in found.err or expect is None, found.err
