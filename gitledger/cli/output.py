@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import UsageError
 
 __all__ = ["Output", "show_error", "wants_color"]

@@ -7,12 +7,13 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from gitledger.cli.output import Output
 from gitledger.cli.streams import OutputError, abandon_stdout
+from gitledger.dataclass import dataclass
 from gitledger.report.progress import Under, clock_text, left_s, progress_line, status_line
 
 if TYPE_CHECKING:

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from typing import NoReturn
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import ConfigError
 
 __all__ = ["MAX_CONFIG_BYTES", "MAX_CONFIG_DEPTH", "Document", "Value", "read_document"]

@@ -6,9 +6,10 @@ Attribute names are the keys of the file (DESIGN section 11); `from` is `from_`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import ConfigError
 from gitledger.records.ids import KeyFingerprint, ShardKey
 from gitledger.records.receipt import Split

@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from gitledger.config.schema import Config, ResultsConfig
+from gitledger.dataclass import dataclass
 from gitledger.manifest.pattern import canonical_text
 from gitledger.records.ids import Digest, ShardKey
 from gitledger.records.receipt import Split

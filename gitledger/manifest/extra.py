@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import ManifestError
 from gitledger.manifest.entry import Entry
 from gitledger.manifest.facts import ExtraFacts

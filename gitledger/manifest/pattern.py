@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import NoReturn
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import ManifestError
 from gitledger.records.decode import shown
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from gitledger.config.schema import DURATIONS_PATH
+from gitledger.dataclass import dataclass
 from gitledger.errors import ManifestError
 from gitledger.manifest.chain import KnownChains, configuration_chain
 from gitledger.manifest.definition import Definition

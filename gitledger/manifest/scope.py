@@ -7,8 +7,9 @@ anything there is excluded today) is its children, so that what is excluded neve
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import ManifestError
 from gitledger.manifest.entry import Entry, join_path
 from gitledger.manifest.facts import Folders, TreeFacts

@@ -11,10 +11,10 @@ import hashlib
 import zlib
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, NoReturn
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import DecodeError
 from gitledger.records.decode import Reader, byte_length, fail
 from gitledger.records.ids import BlobId, Digest, NodeId, digest, object_id

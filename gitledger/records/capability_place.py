@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from gitledger.dataclass import dataclass
 from gitledger.records.closed import child, word
 from gitledger.records.decode import Reader, fail
 from gitledger.records.ids import CommitId, TreeId, object_id, shard_word

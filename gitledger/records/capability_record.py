@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from gitledger.dataclass import dataclass
 from gitledger.records.capability import CapabilityReport
 from gitledger.records.decode import fail
 from gitledger.records.statement import (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from gitledger.dataclass import dataclass
 from gitledger.records.capability_status import ReasonCode
 from gitledger.records.closed import child, closed, exact_time, opt_real, real, word
 from gitledger.records.decode import Reader, fail, format_time

@@ -14,11 +14,11 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import NoReturn, TypeVar
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import DecodeError
 from gitledger.records.limits import MAX_INTEGER, MAX_JSON_DEPTH, MAX_NUMBER_CHARACTERS, MAX_TEXT_BYTES
 

@@ -11,9 +11,9 @@ import base64
 import hashlib
 import json
 import re
-from dataclasses import dataclass
 from typing import NoReturn
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import DecodeError
 from gitledger.records.decode import Reader, decode_base64, fail, load_json
 from gitledger.records.ids import KeyFingerprint, RecordId, key_fingerprint

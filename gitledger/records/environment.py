@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from gitledger.dataclass import dataclass
 from gitledger.records.decode import Reader
 
 __all__ = ["Environment", "Gpu", "Platform"]

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import repeat
 from typing import Any
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import DecodeError
 from gitledger.records.bodies import pack, unpack
 from gitledger.records.decode import byte_length, fail

@@ -6,9 +6,10 @@ Every constructor here validates, so an id that exists is well formed; `ValueErr
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import total_ordering
 from typing import NewType
+
+from gitledger.dataclass import dataclass
 
 __all__ = [
     "BlobId",

@@ -6,10 +6,11 @@ saw a file of this digest.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any
 
+from gitledger.dataclass import dataclass
 from gitledger.records.bodies import BodyRef
 from gitledger.records.decode import fail, format_time
 from gitledger.records.ids import Digest, digest

@@ -5,10 +5,10 @@ It names its inputs by record id and so stays small; a carried shard names the o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from gitledger.dataclass import dataclass
 from gitledger.records.decode import Reader, fail, format_time
 from gitledger.records.environment import Environment
 from gitledger.records.ids import (

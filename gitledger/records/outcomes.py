@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from gitledger.dataclass import dataclass
 from gitledger.records.decode import Reader, fail
 
 __all__ = ["Counts", "Outcome", "TestOutcome", "worst"]

@@ -6,10 +6,11 @@ against it, can be neither encoded by us nor decoded from whoever signed one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any
 
+from gitledger.dataclass import dataclass
 from gitledger.records.bodies import BodyRef
 from gitledger.records.decode import Reader, fail, format_time
 from gitledger.records.environment import Environment

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
+from gitledger.dataclass import dataclass
 from gitledger.records.decode import fail, format_time
 from gitledger.records.ids import RecordId, digest
 from gitledger.records.statement import (

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+from gitledger.dataclass import dataclass
 from gitledger.records.ids import CommitId, TreeId
 
 __all__ = [

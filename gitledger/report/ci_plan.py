@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from gitledger.dataclass import dataclass
 
 __all__ = ["MAX_MATRIX_JOBS", "PlannedJob", "github_text", "gitlab_text"]
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.resources import files
+
+from gitledger.dataclass import dataclass
 
 __all__ = ["KINDS", "Entry", "entry_text", "nearest_codes", "page", "read_codes"]
 

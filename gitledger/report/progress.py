@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from gitledger.dataclass import dataclass
 from gitledger.report.text import escaped
 
 __all__ = ["Under", "clock_text", "last_lines", "left_s", "progress_line", "status_line"]

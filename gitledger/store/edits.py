@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import TracebackType
 
+from gitledger.dataclass import dataclass
 from gitledger.store.git import Git
 from gitledger.store.worktree import Survey, survey
 

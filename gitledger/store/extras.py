@@ -12,9 +12,9 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import ManifestError
 from gitledger.records.decode import shown
 from gitledger.records.ids import Digest

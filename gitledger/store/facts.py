@@ -5,8 +5,9 @@ Structurally what the manifest room asks for; it never learns where the facts co
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from gitledger.dataclass import dataclass
 from gitledger.records.ids import BlobId, TreeId
 from gitledger.records.tree import MODE_FOLDER, TreeEntry
 from gitledger.store.encoding import decode_tree, object_missing, refuse_unsound, unique_names

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from gitledger.dataclass import dataclass
 from gitledger.records.ids import TreeId
 
 __all__ = ["Fan"]

@@ -13,10 +13,11 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import IO
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import StoreError, UsageError
 
 __all__ = [

@@ -6,8 +6,8 @@ A push that lost its race lands there at the remote, and what can't be written t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import StoreError
 from gitledger.records.ids import CommitId, TreeId
 from gitledger.records.tree import MODE_FOLDER, TreeEntry

@@ -8,8 +8,9 @@ for each of them takes a hundred. Only what is plainly an index of version 2 or 
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from gitledger.dataclass import dataclass
 
 __all__ = ["Indexed", "Suspects", "read_index"]
 

@@ -11,9 +11,10 @@ import random
 import secrets
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import StoreError
 from gitledger.records.ids import BlobId, CommitId, TreeId
 from gitledger.store.claims import subjects_in

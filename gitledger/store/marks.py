@@ -14,10 +14,11 @@ import hashlib
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import accumulate, chain, repeat
 from typing import cast
 
+from gitledger.dataclass import dataclass
 from gitledger.records.ids import BlobId, CommitId, TreeId
 from gitledger.store.notes_tree import Blobs
 

@@ -21,8 +21,9 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import StoreError
 from gitledger.records.ids import BlobId, TreeId
 from gitledger.records.tree import MODE_FILE, MODE_FOLDER, TreeEntry

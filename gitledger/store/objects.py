@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Literal, Protocol
 
+from gitledger.dataclass import dataclass
 from gitledger.records.ids import BlobId, CommitId, TreeId
 from gitledger.records.tree import CommitInfo, TreeEntry
 

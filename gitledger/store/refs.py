@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from gitledger.dataclass import dataclass
 from gitledger.records.ids import CommitId, TreeId
 from gitledger.records.tree import MODE_FOLDER
 from gitledger.store.encoding import object_missing

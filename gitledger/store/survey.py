@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from gitledger.dataclass import dataclass
 from gitledger.records.ids import BlobId, CommitId
 from gitledger.store.encoding import ID_BYTES
 from gitledger.store.inbox import is_inbox

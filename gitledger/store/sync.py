@@ -10,9 +10,10 @@ import contextlib
 import secrets
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import StoreError
 from gitledger.records.ids import CommitId
 from gitledger.store.claims import bodies_of

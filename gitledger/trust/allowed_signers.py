@@ -9,10 +9,10 @@ well-formed key that may not sign (DSA, short RSA) grants nothing and is listed 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NoReturn
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import ConfigError, DecodeError
 from gitledger.records.decode import shown
 from gitledger.trust.certificates import Certificate, decode_key

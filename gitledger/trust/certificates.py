@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import DecodeError
 from gitledger.trust.keys import (
     KEY_TYPES,

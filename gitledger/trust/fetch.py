@@ -6,12 +6,12 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
-from dataclasses import dataclass
 from email.message import Message
 from http.client import HTTPException
 from typing import IO
 from urllib.parse import SplitResult, urlsplit
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import TrustError
 
 __all__ = ["MAX_ANSWER_BYTES", "fetch", "is_safe_url"]

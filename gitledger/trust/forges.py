@@ -11,11 +11,11 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import ConfigError, DecodeError, TrustError
 from gitledger.records.decode import Reader, format_time, load_json, shown
 from gitledger.trust.certificates import parse_key_line

@@ -9,9 +9,9 @@ from __future__ import annotations
 import subprocess
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import DecodeError, TrustError
 from gitledger.records.envelope import SIGNATURE_NAMESPACE
 from gitledger.records.ids import KeyFingerprint

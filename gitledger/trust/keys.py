@@ -13,10 +13,10 @@ import base64
 import binascii
 import hashlib
 from collections.abc import Collection
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import DecodeError
 from gitledger.records.ids import KeyFingerprint
 from gitledger.trust.wire import WireReader, malformed, put_string

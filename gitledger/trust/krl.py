@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
+from gitledger.dataclass import dataclass
 from gitledger.trust.certificates import Certificate
 from gitledger.trust.wire import WireReader, malformed
 

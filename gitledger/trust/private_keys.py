@@ -6,9 +6,9 @@ import base64
 import binascii
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import DecodeError, TrustError
 from gitledger.trust.certificates import parse_key_line
 from gitledger.trust.keys import PublicKey, decode_plain_key

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import ConfigError, DecodeError
 from gitledger.records.ids import KeyFingerprint, key_fingerprint
 from gitledger.trust.allowed_signers import numbered_lines

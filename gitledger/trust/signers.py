@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 
+from gitledger.dataclass import dataclass
 from gitledger.records.envelope import SIGNATURE_NAMESPACE
 from gitledger.trust.allowed_signers import AllowedSigner, parse_allowed_signers
 from gitledger.trust.keys import PublicKey

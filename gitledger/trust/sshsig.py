@@ -6,9 +6,9 @@ import base64
 import binascii
 import hashlib
 from collections.abc import Collection
-from dataclasses import dataclass
 from functools import lru_cache
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import DecodeError
 from gitledger.records.envelope import SIGNATURE_NAMESPACE
 from gitledger.records.limits import MAX_SIGNATURE_BYTES

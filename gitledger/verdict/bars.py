@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from gitledger.dataclass import dataclass
 from gitledger.records.ids import KeyFingerprint
 from gitledger.verdict.acceptance import CLOCK_TOLERANCE
 from gitledger.verdict.evidence import Held

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
+
+from gitledger.dataclass import dataclass
 
 __all__ = ["Finding", "Verdict", "blocking", "note"]
 

@@ -16,11 +16,11 @@ Only the first two weaken a failure, too: an oddly dated one still blocks.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from gitledger.config.schema import LaneConfig, PolicyConfig
+from gitledger.dataclass import dataclass
 from gitledger.records.capability_recipes import BUILT_IN
 from gitledger.records.capability_status import Status
 from gitledger.records.decode import format_time

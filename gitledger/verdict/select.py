@@ -7,8 +7,9 @@ thing.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from gitledger.dataclass import dataclass
 from gitledger.records.bodies import TestResult
 from gitledger.records.ids import RecordId
 from gitledger.records.outcomes import Outcome

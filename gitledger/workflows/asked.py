@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from gitledger.config.command import pytest_arguments
 from gitledger.config.schema import Config, ResultsConfig
+from gitledger.dataclass import dataclass
 from gitledger.errors import ConfigError, UsageError
 from gitledger.manifest.definition import Definition
 from gitledger.records.ids import ShardKey

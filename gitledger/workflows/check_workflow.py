@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from gitledger.dataclass import dataclass
 from gitledger.errors import UsageError
 from gitledger.verdict.finding import Finding
 from gitledger.workflows.check_workflow_document import Place, read_documents

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
+from gitledger.dataclass import dataclass
 from gitledger.verdict.finding import Finding, blocking
 from gitledger.workflows.check_workflow_document import Place
 

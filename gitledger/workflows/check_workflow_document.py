@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import yaml
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import UsageError
 
 __all__ = ["MAX_FILE_BYTES", "MAX_VALUES", "NOTHING", "Place", "read_documents"]

@@ -11,8 +11,8 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
+from gitledger.dataclass import dataclass
 from gitledger.verdict.finding import Finding, blocking
 from gitledger.workflows.check_workflow_calls import RULE, calls_of, place_of
 from gitledger.workflows.check_workflow_document import Place

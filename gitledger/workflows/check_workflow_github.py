@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import UsageError
 from gitledger.workflows.check_workflow_calls import Call, calls_of
 from gitledger.workflows.check_workflow_document import Place

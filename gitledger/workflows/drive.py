@@ -10,10 +10,11 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import field
 from queue import Empty, SimpleQueue
 from typing import Protocol
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import InconclusiveError, LedgerError
 from gitledger.machine.admission import Admission, Blocked, Grant, Need
 from gitledger.machine.interrupts import Interrupts

@@ -7,8 +7,8 @@ nothing green: for that it has to be there.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import DecodeError
 from gitledger.records.ids import CommitId
 from gitledger.records.outcomes import Outcome

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 
 from gitledger.config.schema import DURATIONS_PATH
+from gitledger.dataclass import dataclass
 from gitledger.records.ids import CommitId, ShardKey
 from gitledger.records.outcomes import TestOutcome
 from gitledger.suites.cut import read_durations

@@ -8,9 +8,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import UsageError
 from gitledger.records.fragments import lines_of
 from gitledger.records.ids import CommitId

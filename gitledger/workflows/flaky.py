@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import DecodeError
 from gitledger.records.bodies import TestResult, check_body, decode_tests
 from gitledger.records.decode import format_time

@@ -8,11 +8,12 @@ Judgement gets the answers as values (`verdict.acceptance.Keyring`) and opens no
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from pathlib import Path
 
 from gitledger.config.schema import Config
+from gitledger.dataclass import dataclass
 from gitledger.errors import TrustError, UsageError
 from gitledger.trust.forges import BUILT_IN, ForgeAnswer, Forges, ForgeUser, proxies_from
 from gitledger.trust.signers import Signers

@@ -7,9 +7,10 @@ process leaves it; a record that is not published yet) is reported and leaves th
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import DecodeError, StoreError
 from gitledger.records.bodies import BodyRef, check_body, decode_log, decode_tests
 from gitledger.records.capability_record import CapabilityRecord

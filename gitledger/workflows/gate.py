@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import EXIT_NO, EXIT_NOT_STORED, EXIT_YES, LedgerError, StoreError, UsageError
 from gitledger.records.ids import CommitId
 from gitledger.store.remote import choose_remote, remote_names

@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import UsageError
 from gitledger.records.ids import CommitId
 from gitledger.store.repository import Repository

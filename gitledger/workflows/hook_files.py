@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import StoreError
 from gitledger.store.repository import Repository
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import uuid
-from dataclasses import dataclass
 from pathlib import Path
 
 from gitledger.config.example import example_config
 from gitledger.config.schema import CONFIG_PATH
+from gitledger.dataclass import dataclass
 from gitledger.errors import StoreError, UsageError
 from gitledger.store.remote import remote_names, tracking_refspecs
 from gitledger.store.repository import Repository

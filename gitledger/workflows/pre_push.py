@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import ConfigError, LedgerError, UsageError
 from gitledger.store.refs import INBOX_PREFIX
 from gitledger.store.remote import IN_PUSH_VARIABLE

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from gitledger.config.schema import NotesConfig
+from gitledger.dataclass import dataclass
 from gitledger.errors import ConfigError, StoreError
 from gitledger.store.remote import choose_remote, remote_names
 from gitledger.store.sync import NETWORK_TIMEOUT_S, PublishResult, Sync, fetch, publish

@@ -9,9 +9,10 @@ from __future__ import annotations
 import fnmatch
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gitledger.config.schema import HooksConfig
+from gitledger.dataclass import dataclass
 from gitledger.errors import ConfigError, LedgerError, StoreError
 from gitledger.records.ids import CommitId
 from gitledger.store.remote import IN_PUSH_VARIABLE, remote_names

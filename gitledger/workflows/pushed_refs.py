@@ -8,8 +8,8 @@ commits. Whatever is hidden is said, since nobody can judge it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import UsageError
 from gitledger.store.repository import Repository
 from gitledger.workflows.pre_push import PushLine, parse_push

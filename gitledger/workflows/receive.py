@@ -8,9 +8,10 @@ no such record names, no ref.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import DecodeError, StoreError, UsageError
 from gitledger.records.bodies import BodyRef, check_body
 from gitledger.records.ids import CommitId, RecordId

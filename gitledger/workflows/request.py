@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from gitledger.config.schema import NotesConfig, ResultsConfig
+from gitledger.dataclass import dataclass
 from gitledger.machine.interrupts import Interrupts
 from gitledger.manifest.definition import Definition
 from gitledger.manifest.resolve import Manifest

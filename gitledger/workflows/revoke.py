@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import TrustError, UsageError
 from gitledger.records.decode import byte_length
 from gitledger.records.ids import CommitId, RecordId

@@ -6,8 +6,8 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import LedgerError
 from gitledger.machine.child import GRACE_S
 from gitledger.machine.interrupts import Interrupts

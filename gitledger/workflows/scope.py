@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import DecodeError, ManifestError, UsageError
 from gitledger.manifest.definition import Definition
 from gitledger.manifest.entry import parent_folders

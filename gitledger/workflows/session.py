@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import UsageError
 from gitledger.records.decode import parse_time
 from gitledger.store.inbox import TellAside

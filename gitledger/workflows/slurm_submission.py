@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from gitledger.dataclass import dataclass
 from gitledger.records.ids import CommitId, ShardKey
 
 __all__ = ["Submission"]

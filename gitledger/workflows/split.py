@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gitledger.config.command import pytest_arguments
 from gitledger.config.schema import DURATIONS_PATH, Config, ShardConfig
+from gitledger.dataclass import dataclass
 from gitledger.errors import ConfigError, UsageError
 from gitledger.records.ids import CommitId
 from gitledger.suites.advise import Advice, advise

@@ -11,10 +11,10 @@ import os
 import secrets
 import stat
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from gitledger.config.schema import Config
+from gitledger.dataclass import dataclass
 from gitledger.errors import DecodeError, StoreError, UsageError
 from gitledger.manifest.definition import Definition
 from gitledger.records.bodies import BodyRef

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import DecodeError, UsageError
 from gitledger.records.bodies import BodyRef, encode_tests
 from gitledger.records.ids import CommitId, Digest, RecordId

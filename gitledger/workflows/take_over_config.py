@@ -6,12 +6,13 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from gitledger.config.document import read_document
 from gitledger.config.load import load_config
+from gitledger.dataclass import dataclass
 from gitledger.errors import ConfigError, LedgerError, UsageError
 from gitledger.records.decode import load_json
 from gitledger.workflows.session import Session

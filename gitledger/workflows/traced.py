@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from gitledger.dataclass import dataclass
 from gitledger.machine.strace import TraceFault, read_trace
 from gitledger.machine.trace import Tracer, Tracing
 from gitledger.suites.observed import Observed

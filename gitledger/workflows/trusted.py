@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from gitledger.config.load import load_config
 from gitledger.config.schema import CONFIG_PATH, Config
+from gitledger.dataclass import dataclass
 from gitledger.errors import ConfigError
 from gitledger.records.ids import CommitId, Digest
 from gitledger.store.repository import Repository
