@@ -61,15 +61,18 @@ def command(
     disturbs no other. Nothing is downloaded or installed. Without a lane the model is --model, else that of
     GITLEDGER_DOCTOR_MODEL; there is no default.
 
-    Exits with 0 for passed, 1 for failed, 77 for skipped, 99 for inconclusive, 2 where nothing could be started.
+    Exits with 0 for passed, 1 for failed, 77 for skipped, 99 for inconclusive (also where a recipe of the lane can't
+    be used), 2 where nothing could be started.
 
     \b
     git ledger doctor --lane gfx1151 --record
     git ledger doctor --model tiny --layers 0-2 --cpu --all-recipes --report capability.json
     """
     from gitledger.report.lanes import doctor_lines, doctor_summary
+    from gitledger.report.text import escaped
     from gitledger.workflows.doctor import DoctorRequest, doctor, world_of
     from gitledger.workflows.doctor_tasks import AskedOfDoctor, tasks_of
+    from gitledger.workflows.lane_standing import standing_of
 
     session = enter(output)
     config = _config(session, is_needed=record or lane is not None)
@@ -83,8 +86,13 @@ def command(
         recipe=recipe,
         all_recipes=all_recipes,
     )
+    chosen = tasks_of(asked, config, output.environ, world_of(session, interpreter))
+    for item in (*chosen.lacking, *chosen.passed_over):
+        left = "so the lane is not certified by this run" if item in chosen.lacking else "it is passed over"
+        output.message(f"warning: {item.error.message} [{item.error.code}]; {left}")
     request = DoctorRequest(
-        tasks=tasks_of(asked, config, output.environ, world_of(session, interpreter)),
+        tasks=chosen.tasks,
+        lacking=chosen.lacking,
         base=output.directory,
         lenient=all_recipes,
         limits=_limits(timeout, stall),
@@ -104,7 +112,11 @@ def command(
     if dirt and config is not None and not config.policy.allow_dirty:
         named = ", ".join(ascii(path)[1:-1] for path in dirt[:3])
         output.message(f"warning: reports on uncommitted changes don't count: {named}; commit or ignore them")
-    stored = f"; {len(done.records)} recorded" if record else ""
+    for finding in standing_of(session, done.stored).findings:
+        if finding.found != "dirty":  # said above, with the paths
+            output.message(f"warning: report {finding.subject} counts for nothing: {escaped(finding.found, 400)}")
+            output.message(f"  try: {finding.remedy}")
+    stored = f"; {len(done.stored)} recorded" if record else ""
     output.message(f"doctor: {doctor_summary(done.reports)}{stored}")
     return done.exit_status
 

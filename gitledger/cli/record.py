@@ -155,8 +155,9 @@ def _warn_of_mode(output: Output, mode: str, policy: PolicyConfig, signer: Signe
 def _record_capability(
     output: Output, session: Session, config: Config, capability: str, *, key: str | None, as_json: bool
 ) -> int:
-    """Store the reports of a file, failures too, and exit as the doctor that made them."""
+    """Store the reports of a file, failures too, and exit as the doctor that made them; 1 where none counts."""
     from gitledger.report.lanes import doctor_lines, doctor_summary
+    from gitledger.report.text import finding_lines
     from gitledger.workflows.doctor import DoctorRequest
     from gitledger.workflows.lane_record import record_reports
 
@@ -170,9 +171,17 @@ def _record_capability(
     done = record_reports(session, output.directory / capability, request, signer_of(output, session, key))
     for report in done.reports:
         output.message("\n".join(doctor_lines(report, color=output.color)))
+    for line in finding_lines(done.findings, color=output.color):
+        output.message(line)
     if as_json:
-        document = {"exit_status": done.exit_status, "records": list(done.records), "stored": True}
-        output.document(document)
+        output.document(
+            {
+                "exit_status": done.exit_status,
+                "findings": [finding.encode() for finding in done.findings],
+                "records": list(done.records),
+                "stored": True,
+            }
+        )
     output.message(f"git ledger: recorded {len(done.records)} reports: {doctor_summary(done.reports)}")
     return done.exit_status
 

@@ -1,19 +1,46 @@
-"""Which recipes there are: the built-in ones, and those that packages of the probe's interpreter offer."""
+"""Which recipes there are: the built-in ones, and those that packages of the probe's interpreter offer.
+
+An offered recipe is looked at in a process of its own: loading it runs the package's code, which may fail, hang or
+end its process, and takes no other recipe with it.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from gitledger.errors import DecodeError, UsageError
 from gitledger.lanes import recipes as built_in
 from gitledger.lanes.probe.registry import BUILT_IN_IDS, digest_of_file, module_name
-from gitledger.lanes.supervise import World, ask_recipes
+from gitledger.lanes.supervise import ProbeRun, World, ask_names, ask_recipe
 from gitledger.records.capability_recipes import BUILT_IN
 from gitledger.records.capability_work import RecipeClaim
 from gitledger.records.decode import Reader
 from gitledger.records.ids import Digest, digest, shard_word
 
-__all__ = ["all_recipes", "recipe_of"]
+__all__ = ["Catalogue", "Unusable", "all_recipes", "recipe_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Unusable:
+    """A recipe that a package offers and that can't be used: its id, shown escaped, and why."""
+
+    recipe: str
+    why: str
+
+    @property
+    def error(self) -> UsageError:
+        """The error for whoever asked for just this one."""
+        text = f"the recipe {self.recipe!a} can't be used: {self.why}"
+        return UsageError("bad-recipe", text, "mend or remove the package that offers it")
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """Every recipe that can be used, the built-in ones first, and those that can't."""
+
+    recipes: tuple[RecipeClaim, ...]
+    unusable: tuple[Unusable, ...] = ()
 
 
 def built_in_recipe(recipe: str) -> RecipeClaim:
@@ -26,44 +53,70 @@ def built_in_recipe(recipe: str) -> RecipeClaim:
     return RecipeClaim(id=recipe, version=version, digest=Digest(digest_of_file(file)))
 
 
-def recipe_of(recipe: str, world: World) -> RecipeClaim:
-    """Return the recipe of that id; raises `UsageError` `unknown-recipe`, which names those that there are."""
+def recipe_of(recipe: str, world: World) -> RecipeClaim | Unusable:
+    """Return the recipe of that id, or why it can't be used.
+
+    Raises `UsageError` `unknown-recipe`, which names those that there are, and `python-unusable`.
+    """
     if recipe in BUILT_IN_IDS:
         return built_in_recipe(recipe)
-    offered = {claim.id: claim for claim in _offered(world)}
+    offered = _names(world)
     if recipe not in offered:
         known = ", ".join([*BUILT_IN_IDS, *offered])
         raise UsageError("unknown-recipe", f"no recipe {recipe!a} is built in or installed", f"one of {known}")
-    return offered[recipe]
+    return _offered(recipe, world)
 
 
-def all_recipes(world: World) -> tuple[RecipeClaim, ...]:
-    """Return every recipe, the built-in ones first."""
-    return (*(built_in_recipe(recipe) for recipe in BUILT_IN_IDS), *_offered(world))
+def all_recipes(world: World) -> Catalogue:
+    """Return every recipe; raises `UsageError` `python-unusable` where nobody can tell which there are."""
+    found = [_offered(name, world) for name in _names(world)]
+    return Catalogue(
+        recipes=(
+            *(built_in_recipe(recipe) for recipe in BUILT_IN_IDS),
+            *(item for item in found if isinstance(item, RecipeClaim)),
+        ),
+        unusable=tuple(item for item in found if isinstance(item, Unusable)),
+    )
 
 
-def _offered(world: World) -> tuple[RecipeClaim, ...]:
-    """Return what the interpreter's packages offer; raises `UsageError` `bad-recipe` for one that is none."""
-    run = ask_recipes(world)
-    if run.ended.status != 0 or run.journal.fault:
-        text = run.journal.fault or f"it ended with {run.ended.status}"
+def _names(world: World) -> tuple[str, ...]:
+    """Return the ids that packages offer; nothing of theirs runs for it."""
+    run = ask_names(world)
+    if fault := _fault(run):
         raise UsageError(
-            "python-unusable", f"{world.python} can't say which recipes it has: {text}", "--python PATH"
+            "python-unusable", f"{world.python} can't say which recipes it has: {fault}", "--python PATH"
         )
-    found = []
-    for number, item in enumerate(run.journal.recipes):
-        try:
-            entry = Reader(item, f"recipe {number}")
-            if fault := entry.text("fault"):
-                text = f"the recipe {entry.text('id')!a} of {entry.text('origin')!a} can't be used: {fault}"
-                raise UsageError("bad-recipe", text, "mend or remove the package")
-            found.append(
-                RecipeClaim(
-                    id=entry.parsed("id", shard_word),
-                    version=entry.parsed("version", shard_word),
-                    digest=entry.parsed("digest", digest),
-                )
-            )
-        except DecodeError as error:
-            raise UsageError("bad-recipe", error.message, "mend or remove the package") from error
-    return tuple(found)
+    try:
+        return tuple(dict.fromkeys(Reader({"id": item}, "recipes").text("id") for item in run.journal.recipes))
+    except DecodeError as error:
+        raise UsageError("python-unusable", f"{world.python}: {error.message}", "--python PATH") from error
+
+
+def _offered(recipe: str, world: World) -> RecipeClaim | Unusable:
+    run = ask_recipe(recipe, world)
+    if fault := _fault(run):
+        return Unusable(recipe, f"looking at it, {fault}")
+    try:
+        (item,) = run.journal.recipes
+        entry = Reader(item, f"recipe {recipe!a}")
+        if fault := entry.text("fault"):
+            return Unusable(recipe, f"{entry.text('origin')!a}: {fault}")
+        return RecipeClaim(
+            id=entry.parsed("id", shard_word),
+            version=entry.parsed("version", shard_word),
+            digest=entry.parsed("digest", digest),
+        )
+    except ValueError:
+        return Unusable(recipe, "its process said nothing of it")
+    except DecodeError as error:
+        return Unusable(recipe, error.message)
+
+
+def _fault(run: ProbeRun) -> str:
+    """Return how a process that was asked something broke off, "" where it did not."""
+    ended = run.ended
+    if ended.timed_out:
+        return "its process did not end in time"
+    if ended.status != 0:
+        return f"its process ended with {ended.status if ended.signal is None else f'signal {ended.signal}'}"
+    return run.journal.fault

@@ -27,7 +27,7 @@ from gitledger.machine.redact import excerpt, secret_values
 from gitledger.records.capability import MAX_EXCERPT_BYTES
 from gitledger.records.capability_recipes import SEED
 
-__all__ = ["Limits", "ProbeRun", "World", "ask_recipes", "run_probe"]
+__all__ = ["Limits", "ProbeRun", "World", "ask_names", "ask_recipe", "run_probe"]
 
 _BOOT = (
     "import sys; sys.path.insert(0, sys.argv[1]); from gitledger.lanes.probe.main import main; main(sys.argv[2])"
@@ -89,7 +89,7 @@ def run_probe(
         "form": model.form,
         "root": str(model.root.resolve()),
         "main": model.main,
-        "files": model.names,
+        "files": [file.encode() for file in model.claim.files],
         "start": start,
         "end": end,
         "quantization": task.quantization,
@@ -99,9 +99,14 @@ def run_probe(
     return _run(request, world, limits, interrupts)
 
 
-def ask_recipes(world: World) -> ProbeRun:
-    """Return what the interpreter's installed packages offer; `journal.recipes` holds it, unchecked."""
-    return _run({"ask": "recipes"}, world, Limits(timeout_s=ASK_TIMEOUT_S), None)
+def ask_names(world: World) -> ProbeRun:
+    """Return the ids of what the interpreter's installed packages offer; `journal.recipes` holds them, unchecked."""
+    return _run({"ask": "names"}, world, Limits(timeout_s=ASK_TIMEOUT_S), None)
+
+
+def ask_recipe(recipe: str, world: World) -> ProbeRun:
+    """Return what one offered recipe is; `journal.recipes` holds it, unchecked."""
+    return _run({"ask": "recipe", "recipe": recipe}, world, Limits(timeout_s=ASK_TIMEOUT_S), None)
 
 
 def _run(request: dict[str, Any], world: World, limits: Limits, interrupts: Interrupts | None) -> ProbeRun:

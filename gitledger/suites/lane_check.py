@@ -99,8 +99,10 @@ class LaneItem(pytest.Item):
         model = next((value for name in VARIABLES if (value := self._environ(name))), "")
         if not model:
             pytest.skip(f"{VARIABLES[0]} names no model; there is no default")
-        reports, said = self._doctor(model)
+        reports, said, status = self._doctor(model)
         self.came_to = min((report.status.value for report in reports), key=_WORST_FIRST.index)
+        if status and self.came_to == "passed":  # all that ran passed, and doctor says no: something did not run
+            self.came_to = "inconclusive" if status == EXIT_INCONCLUSIVE else "failed"
         if self.came_to == "skipped":
             pytest.skip(said)
         if self.came_to != "passed":
@@ -111,8 +113,8 @@ class LaneItem(pytest.Item):
     def _environ(self, name: str) -> str:
         return os.environ.get(name, "").strip()
 
-    def _doctor(self, model: str) -> tuple[tuple[CapabilityReport, ...], str]:
-        """Return the reports of doctor, and what it said; raises `LaneCheckError` where it made none."""
+    def _doctor(self, model: str) -> tuple[tuple[CapabilityReport, ...], str, int]:
+        """Return the reports of doctor, what it said and exits with; raises `LaneCheckError` where it made none."""
         from gitledger.records.capability import decode_reports
 
         kept = self.config.getoption("--ledger-lane-report")
@@ -129,9 +131,13 @@ class LaneItem(pytest.Item):
             )
             said = done.stderr.strip()[-4000:]
             if done.returncode in (2, 3, 70):
-                raise LaneCheckError(f"doctor could not run (exit {done.returncode}):\n{said}")
+                # pytest's summary shows the first line alone: the reason has to stand there.
+                why = next(
+                    (line for line in said.splitlines() if line.startswith("error: ")), "it did not say why"
+                )
+                raise LaneCheckError(f"doctor could not run (exit {done.returncode}): {why}\n{said}")
             try:
-                return decode_reports(file.read_bytes()), said
+                return decode_reports(file.read_bytes()), said, done.returncode
             except (OSError, DecodeError) as error:
                 raise LaneCheckError(f"doctor left no report (exit {done.returncode}): {error}\n{said}") from error
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
 from gitledger.config.schema import LaneConfig
+from gitledger.dataclass import dataclass
 from gitledger.records.capability import CapabilityReport
 from gitledger.records.capability_match import disagreements
 
@@ -68,9 +68,13 @@ def cells_of(lanes: Mapping[str, LaneConfig]) -> Iterator[Cell]:
 def mismatches(lane: LaneConfig, report: CapabilityReport) -> list[str]:
     """Return each way in which a report was not made on the declared lane.
 
-    A CPU run certifies only a lane that says of itself that it is one: any other is taken for a GPU's.
+    A CPU run certifies only a lane that says of itself that it is one: any other is taken for a GPU's. A run under a
+    lane repeats what the lane declared then, if not always what it declares by now: one that repeats nothing was
+    made under no such lane.
     """
     found = disagreements(lane.match, report.place)
+    if lane.match and not report.lane.declared:
+        found.append(f"it repeats nothing of what the lane declares ({', '.join(lane.match)})")
     if report.device.kind == "cpu" and "device.kind" not in lane.match:
         found.append("a CPU run, and the lane does not declare device.kind: cpu")
     return found

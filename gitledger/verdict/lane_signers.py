@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from gitledger.config.schema import Config
+from gitledger.errors import ConfigError
 from gitledger.trust.signers import Signers
 from gitledger.verdict.acceptance import Keyring, Signatories, signatories
 from gitledger.verdict.evidence import Evidence
@@ -22,11 +23,20 @@ def signatories_by_lane(
     *,
     forges: Mapping[str, Keyring] | None = None,
 ) -> dict[str, Signatories]:
-    """Return the view of keys for each declared lane, by name; raises `ConfigError` where nobody may sign."""
+    """Return the view of keys for each declared lane, by name; raises `ConfigError` where nobody may sign.
+
+    A lane whose own list of signers is empty could never be certified: `no-signers`, which names the lane.
+    """
     piles = list(evidence)
     found = {}
     for name, lane in config.lanes.items():
         policy = config.policy
+        if lane.signers is not None and not lane.signers:
+            raise ConfigError(
+                "no-signers",
+                f"lanes.{name}.signers is empty: nobody could ever certify the lane",
+                f"name a principal in lanes.{name}.signers, or leave it out for policy's signers",
+            )
         if lane.signers is not None:
             policy = replace(policy, allowed_signers=lane.signers)
         found[name] = signatories(policy, signers, now, piles, forges=forges)

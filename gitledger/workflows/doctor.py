@@ -11,11 +11,12 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from gitledger.config.schema import NotesConfig
+from gitledger.dataclass import dataclass
 from gitledger.errors import (
     EXIT_INCONCLUSIVE,
     EXIT_NO,
@@ -25,6 +26,7 @@ from gitledger.errors import (
     StoreError,
     UsageError,
 )
+from gitledger.lanes.catalogue import Unusable
 from gitledger.lanes.compose import Place, not_run, report_of
 from gitledger.lanes.model import FoundModel, ModelError, find_model
 from gitledger.lanes.settings import download_folders, overrides_of
@@ -59,6 +61,7 @@ DISABLED_KEY = "gitledger.doctor"
 class DoctorRequest:
     """What is to be executed. `lenient`: recipes that don't apply to a model may be skipped (`--all-recipes`).
 
+    `lacking` are recipes that should have been executed and can't be used: without them there is no whole answer.
     `report` is the file to write, `base` what relative model paths start from. `repository` and `notes` are needed
     only where records are stored.
     """
@@ -66,6 +69,7 @@ class DoctorRequest:
     tasks: tuple[LaneTask, ...]
     base: Path
     lenient: bool = False
+    lacking: tuple[Unusable, ...] = ()
     limits: Limits = field(default_factory=Limits)
     python: str = sys.executable
     report: Path | None = None
@@ -78,18 +82,20 @@ class DoctorRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Doctored:
-    """What came of it: a report for each task, in order, and the records that were stored of them."""
+    """What came of it: a report for each task, in order, and those that were stored, with their records."""
 
     reports: tuple[CapabilityReport, ...]
-    records: tuple[RecordId, ...]
+    stored: tuple[tuple[CapabilityReport, RecordId], ...]
     exit_status: int
     error: StoreError | None = None
+    lacking: tuple[Unusable, ...] = ()
 
     def encode(self) -> dict[str, Any]:
         """Return the document of `doctor --json`."""
         return {
             "exit_status": self.exit_status,
-            "records": list(self.records),
+            "lacking": [{"recipe": item.recipe, "why": item.why} for item in self.lacking],
+            "records": [record for _, record in self.stored],
             "reports": [report.fields() for report in self.reports],
         }
 
@@ -115,7 +121,7 @@ def doctor(session: Session, request: DoctorRequest, signer: Signer | None) -> D
         notes_identity(session, request.notes)  # what would keep it from being stored is said before anything runs
     done = [_unfinished(session, request, task, head, before) for task in request.tasks]
     _write(request.report, done)
-    records: list[RecordId] = []
+    stored: list[tuple[CapabilityReport, RecordId]] = []
     error: StoreError | None = None
     with Interrupts() as interrupts:
         models: dict[str, FoundModel | ModelError] = {}
@@ -127,15 +133,19 @@ def doctor(session: Session, request: DoctorRequest, signer: Signer | None) -> D
             request.tell(done[place])
             if signer is not None:
                 try:
-                    records += store_reports(session, request, [done[place]], signer)
+                    (record,) = store_reports(session, request, [done[place]], signer)
+                    stored.append((done[place], record))
                 except StoreError as caught:
                     error = caught
     status = exit_status(done, lenient=request.lenient)
+    if request.lacking and status in (EXIT_YES, EXIT_SKIPPED):
+        status = EXIT_INCONCLUSIVE
     return Doctored(
         reports=tuple(done),
-        records=tuple(records),
+        stored=tuple(stored),
         exit_status=status if error is None else EXIT_NOT_STORED,
         error=error,
+        lacking=request.lacking,
     )
 
 

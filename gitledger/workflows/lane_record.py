@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
-from gitledger.errors import DecodeError, UsageError
+from gitledger.dataclass import dataclass
+from gitledger.errors import EXIT_NO, EXIT_YES, DecodeError, UsageError
 from gitledger.records.capability import MAX_REPORT_BYTES, CapabilityReport, decode_reports
 from gitledger.records.ids import RecordId
 from gitledger.store.repository import Repository
 from gitledger.trust.signer import Signer
+from gitledger.verdict.finding import Finding
 from gitledger.workflows.doctor import DoctorRequest, exit_status, store_reports
+from gitledger.workflows.lane_standing import standing_of
 from gitledger.workflows.session import Session
 
 __all__ = ["RecordedReports", "record_reports"]
@@ -18,10 +20,14 @@ __all__ = ["RecordedReports", "record_reports"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedReports:
-    """The reports of a file, the records that were stored of them, and what the worst exits with."""
+    """The reports of a file, the records that were stored of them, and what keeps any of them from counting.
+
+    `exit_status` is what the worst report exits with; where all passed, and not one of them counts, it is 1.
+    """
 
     reports: tuple[CapabilityReport, ...]
     records: tuple[RecordId, ...]
+    findings: tuple[Finding, ...]
     exit_status: int
 
 
@@ -35,7 +41,14 @@ def record_reports(session: Session, file: Path, request: DoctorRequest, signer:
     for report in reports:
         _must_be_here(session.repo, report)
     records = store_reports(session, request, reports, signer)
-    return RecordedReports(reports=reports, records=tuple(records), exit_status=exit_status(reports))
+    standing = standing_of(session, list(zip(reports, records, strict=True)))
+    status = exit_status(reports)
+    return RecordedReports(
+        reports=reports,
+        records=tuple(records),
+        findings=standing.findings,
+        exit_status=EXIT_NO if status == EXIT_YES and not standing.counting else status,
+    )
 
 
 def _read(file: Path) -> tuple[CapabilityReport, ...]:

@@ -20,7 +20,7 @@ import pytest
 from gitledger.config.schema import Config, LaneConfig, LaneRun
 from gitledger.errors import LedgerError
 from gitledger.lanes.supervise import World
-from gitledger.records.capability import CapabilityReport, decode_reports
+from gitledger.records.capability import CapabilityReport, decode_reports, encode_reports
 from gitledger.records.capability_place import LaneClaim
 from gitledger.records.capability_work import LayersClaim
 from gitledger.suites import lane_check
@@ -96,6 +96,66 @@ def test_l05_one_that_crashes_disturbs_no_other_and_each_leaves_its_report(lab, 
     assert {report.reason.code for report in reports} == {"crashed"}
     assert all("torch says no" in report.log_excerpt for report in reports)
     assert all(report.lane.id == "cpu" and report.device.requested == "cpu" for report in reports)
+
+
+HOUSE = """
+ID, VERSION, TAKES, AUTO = "house", "1", {}, None
+def refuses(subject, target): return ""
+def prepare(subject, target, quantization): raise NotImplementedError
+"""
+BAD = {
+    "raises": ("raise RuntimeError('half installed')", "RuntimeError: half installed"),
+    "exits": ("import sys; sys.exit('no GPU here')", "SystemExit: no GPU here"),
+    "crashes": ("import os; os._exit(11)", "its process ended with 11"),
+    "forgets": ("ID = 'forgets'", "is no recipe 'forgets': VERSION"),
+    "torch-eager": ("", "a built-in recipe has this id"),
+}
+
+
+@pytest.fixture
+def installed(torch_that):
+    """The environment of an interpreter with a package of recipes, one good and each other bad in its own way.
+
+    Its torch crashes: a recipe that is really begun leaves a report that says so.
+    """
+    env = torch_that("os._exit(9)")
+    folder = Path(env["PYTHONPATH"])
+    info = folder / "house_recipes-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: house-recipes\nVersion: 1\n")
+    points = {"house": HOUSE} | {name: code for name, (code, _) in BAD.items()}
+    for name, code in points.items():
+        (folder / f"recipe_{name.replace('-', '_')}.py").write_text(code)
+    lines = "\n".join(f"{name} = recipe_{name.replace('-', '_')}" for name in points)
+    (info / "entry_points.txt").write_text(f"[gitledger.recipes]\n{lines}\n")
+    return env
+
+
+def test_recipes_that_can_not_be_used_are_named_and_keep_no_other_from_being_run(lab, installed):
+    done = lab.ledger("doctor", "--model", "tiny", "--all-recipes", "--json", expect=1, env=installed)
+    ran = [report["recipe"]["id"] for report in done.document["reports"]]
+    assert ran == ["torch-eager", "torch-compile", "torch-bf16-autocast", "torch-int8-dynamic", "house"]
+    for name, (_, why) in BAD.items():
+        assert f"the recipe '{name}' can't be used: " in done.err
+        assert why in done.err
+    assert done.document["lacking"] == []  # nobody asked for them
+
+
+def test_a_lane_that_needs_a_recipe_that_can_not_be_used_runs_the_others_and_is_not_certified(
+    make_lab, tmp_path, installed
+):
+    lab = make_lab(LANES_OF_CPU.replace("[0, 1]", "[0, 1], recipes: [raises, torch-eager]"))
+    (tmp_path / "models" / "tiny").mkdir()
+    (tmp_path / "models" / "tiny" / "config.json").write_text("{}")
+    (tmp_path / "models" / "tiny" / "model.safetensors").write_bytes(b"no tensors")
+    done = lab.ledger("doctor", "--lane", "cpu", "--record", "--json", expect=1, env=installed)
+    assert [report["recipe"]["id"] for report in done.document["reports"]] == ["torch-eager"]
+    assert [item["recipe"] for item in done.document["lacking"]] == ["raises"]
+    assert "so the lane is not certified by this run" in done.err
+    cells = lab.ledger("lanes", "--json", expect=1).document["cells"]
+    assert [cell["status"] for cell in cells] == ["missing", "failed"]
+    alone = lab.ledger("doctor", "--lane", "cpu", "--recipe", "raises", expect=2, env=installed)
+    assert "[bad-recipe]" in alone.err
 
 
 def test_l05_a_doctor_that_is_killed_leaves_no_older_pass_behind(lab, torch_that, tmp_path, on_cpu):
@@ -200,11 +260,11 @@ def test_a_lane_that_does_not_call_itself_a_cpus_runs_on_a_gpu_or_not_at_all():
     config = Config(version=1, repository="demo", lanes=lanes)
     chosen = {}
     for lane in lanes:
-        (task,) = tasks_of(AskedOfDoctor(lane=lane), config, {}, nobody())
+        (task,) = tasks_of(AskedOfDoctor(lane=lane), config, {}, nobody()).tasks
         chosen[lane] = task.device
     assert chosen == {"cpu": "cpu", "any": "gpu"}
-    assert tasks_of(AskedOfDoctor(lane="any", cpu=True), config, {}, nobody())[0].device == "cpu"
-    assert tasks_of(AskedOfDoctor(model="tiny"), None, {}, nobody())[0].device == "auto"
+    assert tasks_of(AskedOfDoctor(lane="any", cpu=True), config, {}, nobody()).tasks[0].device == "cpu"
+    assert tasks_of(AskedOfDoctor(model="tiny"), None, {}, nobody()).tasks[0].device == "auto"
 
 
 def nobody() -> World:
@@ -322,6 +382,75 @@ def test_reports_of_a_runner_without_a_key_are_signed_by_whoever_vouches(lab, ma
     assert [cell["status"] for cell in verified["lanes"]] == ["passed"]
 
 
+def moved(report, **span):
+    """Return a report of the same run, made at another time."""
+    times = {name: getattr(report.timing, name) + timedelta(**span) for name in ("started_at", "finished_at")}
+    return replace(report, timing=replace(report.timing, **times))
+
+
+def elsewhere(report):
+    place = replace(report.os, name="darwin")
+    lane = replace(report.lane, observed={**report.lane.observed, "os.name": "darwin"})
+    return replace(report, os=place, lane=lane)
+
+
+UNCOUNTED = {
+    "a key that no lane knows": (lambda report: report, "mallory", "unknown-signer"),
+    "a date in the future": (lambda report: moved(report, hours=1), "alice", "future"),
+    "a run from before its commit": (lambda report: moved(report, hours=-1), "alice", "before-commit"),
+    "a recipe of another release": (
+        lambda report: replace(report, recipe=replace(report.recipe, version="99")),
+        "alice",
+        "unknown-recipe-version",
+    ),
+    "uncommitted changes": (
+        lambda report: replace(report, repo=replace(report.repo, dirty=True)),
+        "alice",
+        "dirty",
+    ),
+    "no lane": (
+        lambda report: replace(report, lane=LaneClaim(id=None, declared={}, observed={})),
+        "alice",
+        "made under no lane",
+    ),
+    "a run that no lane declares": (
+        lambda report: replace(report, model=replace(report.model, requested="huge")),
+        "alice",
+        "no lane declares such a run",
+    ),
+    "another machine": (elsewhere, "alice", "mismatched: os.name: declared linux, observed darwin"),
+}
+
+
+@pytest.mark.parametrize("name", list(UNCOUNTED))
+def test_what_can_not_count_is_stored_and_said_and_no_success(lab, make_cpu, tmp_path, name):
+    change, key, why = UNCOUNTED[name]
+    file = tmp_path / "capability.json"
+    file.write_text(change(tiny_pass(lab, make_cpu)).to_json())
+    done = lab.ledger("record", "--capability", str(file), "--key", str(lab.key(key)), "--json", expect=1)
+    assert done.document["stored"]
+    (finding,) = done.document["findings"]
+    assert (finding["code"], finding["subject"]) == ("report-uncounted", done.document["records"][0][:12])
+    assert finding["found"].startswith(why)
+    assert finding["found"] in done.err
+    lab.ledger("lanes", expect=1)
+
+
+def test_one_that_counts_among_others_is_a_success_and_the_others_are_said(lab, make_cpu, tmp_path):
+    file = tmp_path / "capability.json"
+    good = tiny_pass(lab, make_cpu)
+    file.write_text(encode_reports([good, moved(good, hours=1)]))
+    done = lab.ledger("record", "--capability", str(file), "--json")
+    assert [finding["found"] for finding in done.document["findings"]] == ["future"]
+    assert lab.ledger("lanes").out.endswith("lanes: passed\n")
+
+
+def test_doctor_says_of_what_it_recorded_that_it_counts_for_nothing(lab, torch_that):
+    args = ("--lane", "cpu", "--record", "--key", str(lab.key("mallory")))
+    done = lab.ledger("doctor", *args, expect=1, env=torch_that("os._exit(9)"))
+    assert "counts for nothing: unknown-signer" in done.err
+
+
 def test_without_shards_verify_alone_is_still_no_pass(lab, make_cpu, tmp_path):
     file = tmp_path / "capability.json"
     file.write_text(tiny_pass(lab, make_cpu).to_json())
@@ -419,7 +548,7 @@ def check(lab, *args, env=None):
     done = subprocess.run(
         [*command, *args],
         cwd=lab.path,
-        env=dict(lab.repo.env) | (env or {}),
+        env=dict(lab.repo.env) | {"COLUMNS": "200"} | (env or {}),
         capture_output=True,
         text=True,
         check=False,
@@ -459,10 +588,11 @@ def test_the_lane_check_fails_with_doctors_own_words(suite, torch_that, tmp_path
     assert status == 99
 
 
-def test_the_lane_check_of_a_model_that_the_lane_does_not_declare_fails(suite):
+def test_the_lane_check_of_a_model_that_the_lane_does_not_declare_fails_and_its_summary_says_why(suite):
     status, out = check(suite, "--ledger-lane", "cpu", env={"GITLEDGER_DOCTOR_MODEL": "other"})
     assert status == 1
-    assert "no-such-run" in out
+    (summary,) = [line for line in out.splitlines() if line.startswith("FAILED ")]
+    assert "doctor could not run (exit 2): error: lane cpu declares no such run [no-such-run]" in summary
 
 
 def test_the_lane_check_asserts_what_the_seed_of_lanes_asks_for(on_cpu):

@@ -256,6 +256,85 @@ def test_a_model_that_is_not_what_it_says_fails_for_its_own_reason(bench, model,
         assert report.forward.finite is False
 
 
+# A model that is swapped between its hash and its load, and back, with its old times.
+
+SWAPPED = """
+import atexit, os, shutil, sys
+if any("gitledger.lanes.probe" in word for word in sys.orig_argv):
+    model, other = {files}
+    kept, stat = model + ".kept", os.stat(model)
+    def swap(source):
+        with open(source, "rb") as theirs, open(model, "r+b") as ours:
+            ours.truncate(0)
+            shutil.copyfileobj(theirs, ours)
+        os.utime(model, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    def away(*_):
+        shutil.copyfile(model, kept)
+        swap(other)
+        atexit.register(back)
+    def back():
+        swap(kept)
+        os.unlink(kept)
+    {when}
+"""
+AT_ONCE = "away()"
+ONCE_COPIED = """from gitledger.lanes.probe import main
+    load, done = main._load, []
+    def loading(request):
+        import gitledger.lanes.probe.snapshot as place
+        main.snapshot = lambda *given: (place.snapshot(*given), away())[0]
+        return load(request)
+    main._load = loading"""
+FORMS = {
+    "encoder": ("tiny/model.safetensors", "other/model.safetensors", "tiny"),
+    "program": ("program.pt2", "other.pt2", "program.pt2"),
+    "script": ("traced.jit", "other.jit", "traced.jit"),
+    "transformers": ("llama/model.safetensors", "other-llama/model.safetensors", "llama"),
+}
+OTHERS = """
+import sys, torch
+from pathlib import Path
+from safetensors.torch import load_file, save_file
+root = Path(sys.argv[1])
+for name in ("tiny", "llama"):
+    weights = load_file(root / name / "model.safetensors")
+    other = root / {"tiny": "other", "llama": "other-llama"}[name]
+    other.mkdir()
+    save_file({key: value + 0.125 for key, value in weights.items()}, other / "model.safetensors", {"format": "pt"})
+torch.manual_seed(11)
+module = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh(), torch.nn.Linear(8, 4)).eval()
+torch.export.save(torch.export.export(module, (torch.randn(2, 8),)), root / "other.pt2")
+torch.jit.trace(module, torch.randn(2, 8)).save(str(root / "other.jit"))
+"""
+
+
+@pytest.fixture(scope="session")
+def swappable(models) -> Path:
+    """A second model of each form: the same shapes with other numbers."""
+    subprocess.run([TORCH, "-c", DECODER, str(models / "llama")], check=True, timeout=180, capture_output=True)
+    subprocess.run([TORCH, "-c", OTHERS, str(models)], check=True, timeout=180, capture_output=True)
+    return models
+
+
+@pytest.mark.parametrize("form", list(FORMS))
+def test_what_was_hashed_is_what_loads_in_each_form(bench, swappable, tmp_path, form):
+    lab = bench()
+    model, other, name = FORMS[form]
+    honest = one(lab, "--model", name)
+    files = repr((str(swappable / model), str(swappable / other)))
+    before = (swappable / model).stat().st_mtime_ns
+
+    def swapped(when: str, expect: int) -> CapabilityReport:
+        (tmp_path / "sitecustomize.py").write_text(SWAPPED.replace("{files}", files).replace("{when}", when))
+        return one(lab, "--model", name, expect=expect, env={"PYTHONPATH": str(tmp_path)})
+
+    early = swapped(AT_ONCE, 1)
+    assert (early.reason.code, early.model.digest) == ("artifact-mismatch", honest.model.digest)
+    late = swapped(ONCE_COPIED, 0)
+    assert late.forward.output_digest == honest.forward.output_digest
+    assert (swappable / model).stat().st_mtime_ns == before
+
+
 # L05: recipes that crash, hang, and eat all memory, between ones that work.
 
 
@@ -297,6 +376,34 @@ def test_l05_each_leaves_its_report_and_disturbs_no_other(bench, offered, tmp_pa
     assert by_id["noisy"].forward.reference.error == pytest.approx(0.01, rel=0.01)
     cells = lab.ledger("lanes", "--json", expect=1).document["cells"]
     assert [cell["status"] for cell in cells] == ["passed", *["failed"] * 7, "passed"]
+
+
+def test_a_recipe_that_can_not_be_used_keeps_a_lane_from_being_certified_and_its_others_from_nothing(
+    bench, tmp_path
+):
+    info = tmp_path / "bad-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: bad\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[gitledger.recipes]\nbad = bad_recipe\n")
+    (tmp_path / "bad_recipe.py").write_text("raise RuntimeError('half installed')\n")
+    runs = "runs: [{model: tiny, layers: [0, 0], recipes: [bad, torch-eager]}]"
+    lab = bench(f"version: 1\nrepository: demo\nlanes: {{cpu: {{match: {{device.kind: cpu}}, {runs}}}}}\n")
+    env = {"PYTHONPATH": str(tmp_path)}
+    assert one(lab, "--lane", "cpu", "--record", expect=99, env=env).status == "passed"
+    cells = lab.ledger("lanes", "--json", expect=1).document["cells"]
+    assert [cell["status"] for cell in cells] == ["missing", "passed"]
+    command = ["pytest", "-p", "gitledger.suites.lane_check", "-p", "no:cacheprovider", "--ledger-lane", "cpu"]
+    done = subprocess.run(
+        [sys.executable, "-m", *command],
+        cwd=lab.path,
+        env=dict(lab.repo.env) | env | {"GITLEDGER_DOCTOR_MODEL": "tiny"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 99, done.stdout
+    assert "half installed" in done.stdout
 
 
 # What a GPU would do wrong.
@@ -412,8 +519,7 @@ print(float((ours - theirs).abs().max()))
 """
 
 
-def test_a_decoder_through_transformers_whole_and_by_layers(bench, models):
-    subprocess.run([TORCH, "-c", DECODER, str(models / "llama")], check=True, timeout=180, capture_output=True)
+def test_a_decoder_through_transformers_whole_and_by_layers(bench, swappable):
     lab = bench()
     whole = one(lab, "--model", "llama")
     assert (whole.layers.start, whole.layers.end, whole.layers.total) == (0, 3, 4)

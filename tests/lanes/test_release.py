@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from gitledger.config.schema import LaneConfig, LaneRun
+from gitledger.errors import ConfigError
 from gitledger.records.capability_match import agrees
 from gitledger.records.capability_place import LaneClaim
 from gitledger.records.capability_status import ReasonCode
@@ -208,12 +209,29 @@ def test_a_version_stands_for_what_it_begins_and_a_name_only_for_itself():
 
 def test_l03_a_cpu_run_never_certifies_a_gpu_lane(world, make_cpu):
     """Not even where the lane's declaration would let it: only a lane that says it is a CPU's is one."""
-    report = make_cpu(lane=LaneClaim(id="any", declared={}, observed={}))
+    cpu = {"device.kind": "cpu"}
+    report = make_cpu(lane=LaneClaim(id="any", declared=cpu, observed=cpu))
     world.lanes = {"any": LaneConfig(name="any", signers=("lab-runner",), runs=(LaneRun(model="minilm"),))}
     world.put(report)
     assert world.cell() == ("mismatched", "a CPU run, and the lane does not declare device.kind: cpu")
     world.lanes = {"any": replace(world.lanes["any"], match={"device.kind": "cpu"})}
     assert world.cell()[0] == "passed"
+
+
+def test_a_report_that_repeats_nothing_of_its_lane_was_made_under_no_such_lane(world, passed):
+    world.put(replace(passed, lane=LaneClaim(id="gfx1151", declared={}, observed={})))
+    status, detail = world.cell()
+    assert status == "mismatched"
+    assert "repeats nothing of what the lane declares (device.arch, torch.hip, os.name)" in detail
+
+
+def test_a_lane_that_names_an_empty_list_of_signers_is_named(world, passed):
+    world.lanes = {"gfx1151": replace(world.lanes["gfx1151"], signers=())}
+    world.put(passed)
+    with pytest.raises(ConfigError, match=r"lanes\.gfx1151\.signers is empty") as caught:
+        world.judge()
+    assert caught.value.code == "no-signers"
+    assert "leave it out for policy's" in caught.value.hint
 
 
 # Which cell a report answers: by what was asked for.

@@ -573,7 +573,7 @@ RECEIVED = obj(
         "known": COUNT,
         "policy": obj({"commit": OID}),
         "refused": several(obj({"commit": OID, "reason": TEXT, "record": maybe(DIGEST)})),
-        "taken": COUNT,
+        "taken": several(DIGEST),
     }
 )
 PLAN = {
@@ -613,7 +613,12 @@ COMMANDS: dict[str, tuple[str, Schema]] = {
                     }
                 ),
                 obj(
-                    {"exit_status": WHOLE, "records": several(DIGEST), "stored": {"const": True}},
+                    {
+                        "exit_status": WHOLE,
+                        "findings": said(several(ref("finding")), "Why a report counts for nothing."),
+                        "records": several(DIGEST),
+                        "stored": {"const": True},
+                    },
                     about="--capability",
                 ),
             ]
@@ -758,7 +763,14 @@ COMMANDS: dict[str, tuple[str, Schema]] = {
     ),
     "doctor": (
         "What was executed, in a report for each recipe",
-        obj({"exit_status": WHOLE, "records": several(DIGEST), "reports": several(ref("report"))}),
+        obj(
+            {
+                "exit_status": WHOLE,
+                "lacking": said(several(obj({"recipe": TEXT, "why": TEXT})), "Recipes asked for that can't be used."),
+                "records": several(DIGEST),
+                "reports": several(ref("report")),
+            }
+        ),
     ),
     "lanes": (
         "The release check",

@@ -19,6 +19,7 @@ from typing import Any
 
 from gitledger.lanes.probe.faults import ProbeError, classify
 from gitledger.lanes.probe.journal import Journal
+from gitledger.lanes.probe.snapshot import snapshot
 
 __all__ = ["main"]
 
@@ -31,10 +32,11 @@ def main(request_path: str) -> None:
         faulthandler.register(signal.SIGUSR1)
     request = json.loads(Path(request_path).read_text("utf-8"))
     journal = Journal(request["journal"], request["nonce"])
-    if request["ask"] == "recipes":
-        from gitledger.lanes.probe.registry import offered
+    if request["ask"] in ("names", "recipe"):
+        from gitledger.lanes.probe.registry import names, offered
 
-        journal.write("recipes", python=platform.python_version(), recipes=offered())
+        found = names() if request["ask"] == "names" else [offered(request["recipe"])]
+        journal.write("recipes", python=platform.python_version(), recipes=found)
         return
     run = _Run(request, journal)
     try:
@@ -219,8 +221,9 @@ def _recipe(request: dict[str, Any]) -> Any:
 
 
 def _load(request: dict[str, Any]) -> Any:
-    """Return the layers that are asked for, by the form of the model's files."""
-    root, files, seed = Path(request["root"]), request["files"], request["seed"]
+    """Return the layers that are asked for, by the form of the model's files: of their sealed copies, that is."""
+    files, seed = [file["name"] for file in request["files"]], request["seed"]
+    root = snapshot(Path(request["root"]), request["files"], Path("model").absolute())
     layers = request["start"], request["end"]
     if request["form"] == "folder":
         from gitledger.lanes.probe.encoder import MODEL_TYPES, load_encoder, read_config

@@ -14,7 +14,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-__all__ = ["BUILT_IN_IDS", "GROUP", "digest_of_file", "find", "offered"]
+__all__ = ["BUILT_IN_IDS", "GROUP", "digest_of_file", "find", "names", "offered"]
 
 GROUP = "gitledger.recipes"
 BUILT_IN_IDS = ("torch-eager", "torch-compile", "torch-bf16-autocast", "torch-int8-dynamic")
@@ -53,17 +53,19 @@ def digest_of(recipe: Any) -> str:
     return digest_of_file(Path(source))
 
 
-def offered() -> list[dict[str, str]]:
-    """Return id, version, digest and origin of each recipe that packages offer; `fault` where one is none."""
-    found = []
-    for point in sorted(entry_points(group=GROUP), key=lambda item: item.name):
-        entry = {"id": point.name, "version": "", "digest": "", "origin": point.value, "fault": ""}
-        try:
-            recipe = find(point.name)
-            entry |= {"version": str(recipe.VERSION), "digest": digest_of(recipe)}
-        except Exception as error:
-            entry["fault"] = f"{type(error).__name__}: {error}"[:300]
-        if point.name in BUILT_IN_IDS:
-            entry["fault"] = "a built-in recipe has this id"
-        found.append(entry)
-    return found
+def names() -> list[str]:
+    """Return the ids of the recipes that packages offer; none of them is loaded."""
+    return sorted({point.name for point in entry_points(group=GROUP)})
+
+
+def offered(recipe: str) -> dict[str, str]:
+    """Return id, version, digest and origin of a recipe that a package offers; `fault` where it is none."""
+    origin = ", ".join(point.value for point in entry_points(group=GROUP) if point.name == recipe)
+    entry = {"id": recipe, "version": "", "digest": "", "origin": origin, "fault": ""}
+    if recipe in BUILT_IN_IDS:
+        return {**entry, "fault": "a built-in recipe has this id"}
+    try:
+        loaded = find(recipe)
+        return {**entry, "version": str(loaded.VERSION), "digest": digest_of(loaded)}
+    except (Exception, SystemExit) as error:
+        return {**entry, "fault": f"{type(error).__name__}: {error}"[:300]}
