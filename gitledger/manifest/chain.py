@@ -10,9 +10,10 @@ from __future__ import annotations
 import posixpath
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from gitledger.config.command import pytest_arguments
+from gitledger.dataclass import dataclass
 from gitledger.errors import ManifestError
 from gitledger.manifest.entry import Entry, join_path, parent_folders
 from gitledger.manifest.facts import TreeFacts
@@ -66,7 +67,8 @@ def configuration_chain(
         asked.update((*parent_folders(folder), folder))
     entries: dict[str, Entry] = {}
     for folder in asked:
-        entries.update((entry.path, entry) for entry in _of_folder(folder, facts, {} if known is None else known))
+        found = _bound(folder, facts) if known is None else _of_folder(folder, facts, known)
+        entries.update((entry.path, entry) for entry in found)
     for alternatives in arguments.files:
         _bind_named(alternatives, facts, entries, bound)
     return tuple(entries.values())
@@ -78,13 +80,17 @@ def _of_folder(folder: str, facts: TreeFacts, known: KnownChains) -> tuple[Entry
     key = (folder, found.oid if found is not None and found.mode == MODE_FOLDER else "")
     if key in known:
         return known[key]
-    entries: dict[str, Entry] = {}
-    for name in CHAIN_FILES:
-        _bind(join_path(folder, name), facts, entries)
-    bound = tuple(entries.values())
+    bound = _bound(folder, facts)
     if all(entry.mode != MODE_SYMLINK for entry in bound):
         known[key] = bound
     return bound
+
+
+def _bound(folder: str, facts: TreeFacts) -> tuple[Entry, ...]:
+    entries: dict[str, Entry] = {}
+    for name in CHAIN_FILES:
+        _bind(join_path(folder, name), facts, entries)
+    return tuple(entries.values())
 
 
 def _bind(path: str, facts: TreeFacts, entries: dict[str, Entry]) -> None:

@@ -16,11 +16,12 @@ Rules, in the order in which they are asked:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
 from gitledger.config.schema import PolicyConfig
+from gitledger.dataclass import dataclass
 from gitledger.errors import ConfigError
 from gitledger.records.ids import KeyFingerprint, RecordId
 from gitledger.trust.keys import PublicKey
@@ -35,6 +36,8 @@ CLOCK_TOLERANCE = timedelta(minutes=5)
 """How far before its commit existed a run may claim to have started (DESIGN section 11): clocks differ."""
 
 Vouchers = Mapping[RecordId, frozenset[KeyFingerprint]]
+Settled = dict[int, tuple[Opened, datetime, "Acceptance"]]
+"""By the identity of an opened record, which stands beside it and so can't be another's."""
 
 
 class Keyring(Protocol):
@@ -80,7 +83,8 @@ class Signatories:
     """Policy's view of keys at one moment, `now`.
 
     `vouched` maps records to the keys of mergers that name them, `still_vouched` by merged receipts alone that
-    nobody revoked. `forges` hold the published keys of users, by `FORGE:USER`.
+    nobody revoked. `forges` hold the published keys of users, by `FORGE:USER`. `settled` keeps what was found of
+    records whoever vouches for them (see `memory`).
     """
 
     policy: PolicyConfig
@@ -90,29 +94,40 @@ class Signatories:
     vouched: Vouchers = field(default_factory=dict)
     still_vouched: Vouchers = field(default_factory=dict)
     forges: Mapping[str, Keyring] = field(default_factory=dict)
+    settled: Settled = field(default_factory=dict, repr=False)
 
     def judge(self, opened: Opened, at: datetime) -> Acceptance:
         """Return whether the signature counts for a record that ended at `at`."""
+        known = self.settled.get(id(opened))
+        if known is not None and known[0] is opened and known[1] == at:
+            return known[2]
+        found, is_settled = self._judge(opened, at)
+        if is_settled:
+            self.settled[id(opened)] = (opened, at, found)
+        return found
+
+    def _judge(self, opened: Opened, at: datetime) -> tuple[Acceptance, bool]:
+        """Return the same, and whether it is so whatever merged receipts say."""
         if not isinstance(opened, Verified):
             allowed = self.policy.accepts_unsigned
-            return Acceptance(allowed, None, "" if allowed else "unsigned")
+            return Acceptance(allowed, None, "" if allowed else "unsigned"), True
         fault = self._key_fault(opened.key)
         if not fault and opened.touched is False and not self.policy.allow_no_touch:
             fault = "no-touch"
         if fault:
-            return Acceptance(False, None, fault)
+            return Acceptance(False, None, fault), True
         claimed = opened.statement.signer.user if opened.statement.signer else ""
         now = self._names(opened.key, self.now, claimed)
         then = self._names(opened.key, at, claimed)
         if not then:
-            return Acceptance(False, None, "key-not-valid-then" if now else "unknown-signer")
+            return Acceptance(False, None, "key-not-valid-then" if now else "unknown-signer"), True
         principal = min(then, key=_patterns_last)
         if now:
-            return Acceptance(True, principal)
+            return Acceptance(True, principal), True
         if not self._others(self.vouched, opened.envelope.id, opened.key):
-            return Acceptance(False, principal, "key-expired")
+            return Acceptance(False, principal, "key-expired"), False
         still = self._others(self.still_vouched, opened.envelope.id, opened.key)
-        return Acceptance(True, principal, withdrawn=not still)
+        return Acceptance(True, principal, withdrawn=not still), False
 
     def trusts(self, item: Undecodable) -> bool:
         """Tell whether an unreadable record was signed by a key that counts now, or was vouched for."""
@@ -178,6 +193,7 @@ def signatories(
     evidence: Iterable[Evidence],
     *,
     forges: Mapping[str, Keyring] | None = None,
+    settled: Settled | None = None,
 ) -> Signatories:
     """Return policy's view of keys, vouching included; raises `ConfigError` where nobody may sign."""
     piles = list(evidence)
@@ -187,6 +203,7 @@ def signatories(
         principals=allowed_principals(policy, signers),
         now=now,
         forges=forges or {},
+        settled={} if settled is None else settled,
     )
     merged = [held for pile in piles for held in pile.merged]
     revoked = revoked_records(piles, bare.is_revoker)

@@ -10,7 +10,7 @@ from gitledger.records.environment import Environment
 from gitledger.records.ids import KeyFingerprint, NodeId, RecordId
 from gitledger.verdict.environments import Group, difference, group_of
 from gitledger.verdict.field import Candidate, Field, newest_first
-from gitledger.verdict.results import ResultFault, load_results
+from gitledger.verdict.results import ResultFault, remembered_results
 from gitledger.verdict.select import Choice, carry_candidates
 from gitledger.verdict.situation import Situation
 from gitledger.verdict.stale import why_stale
@@ -130,7 +130,7 @@ def _judge(item: Candidate, one: Field, situation: Situation, taken: Collection[
     if situation.facts.digest_at(item.commit, one.shard.key, claim.extra) != claim.digest:
         detail = "the manifest is not that of the commit it was recorded on"
         return _Judged(item, reason="malformed", detail=detail)
-    results = load_results(item.held, situation.facts)
+    results = remembered_results(item.held, situation)
     if isinstance(results, ResultFault):
         return _Judged(item, reason="malformed", detail=f"{results.code}: {results.detail}")
     twice = next((result.node_id for result in results if result.node_id in taken), None)

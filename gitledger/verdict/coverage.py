@@ -8,11 +8,12 @@ faults are notes, and there is no number.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import DecodeError
-from gitledger.records.bodies import check_body
+from gitledger.records.bodies import BodyRef, check_body
 from gitledger.records.fragments import FileCoverage, Fragment, decode_fragment
 from gitledger.records.ids import BlobId, ShardKey
 from gitledger.records.merged import CoverageClaim
@@ -136,14 +137,11 @@ def _load(choice: Choice, situation: Situation, blob_at: BlobAt) -> _Part | Find
             found="the receipt has none",
             remedy=remedy,
         )
-    blob = situation.facts.body(ref)
-    if blob is None:
+    fragment = _fragment(ref, situation)
+    if fragment is None:
         return _unreadable(key, f"the fragment {ref.oid[:12]} is not here", "git ledger sync")
-    try:
-        check_body(ref, blob)
-        fragment = decode_fragment(blob)
-    except DecodeError as error:
-        return _unreadable(key, error.message, remedy)
+    if isinstance(fragment, DecodeError):
+        return _unreadable(key, fragment.message, remedy)
     return _Part(
         key,
         held.receipt.environment.python,
@@ -151,6 +149,23 @@ def _load(choice: Choice, situation: Situation, blob_at: BlobAt) -> _Part | Find
         carried=not choice.result.fresh,
         changed=frozenset(file.path for file in fragment.files if blob_at(file.path) != file.blob),
     )
+
+
+def _fragment(ref: BodyRef, situation: Situation) -> Fragment | DecodeError | None:
+    """Return a fragment, or why it can't be read, or None where it is not here."""
+    known = situation.memory.fragments
+    identity = (ref.oid, ref.sha256, ref.size)
+    if identity in known:
+        return known[identity]
+    blob = situation.facts.body(ref)
+    if blob is None:
+        return None
+    try:
+        check_body(ref, blob)
+        known[identity] = decode_fragment(blob)
+    except DecodeError as error:
+        known[identity] = error
+    return known[identity]
 
 
 def _unreadable(key: ShardKey, found: str, remedy: str) -> Finding:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from gitledger.dataclass import dataclass
 from gitledger.records.ids import CommitId, KeyFingerprint, RecordId
 from gitledger.verdict.acceptance import Acceptance
 from gitledger.verdict.bars import Bar, displaces, find_bars
@@ -96,23 +96,22 @@ def is_beaten(green: Candidate, reds: Iterable[Candidate]) -> bool:
     )
 
 
-def read_field(shard: TargetShard, situation: Situation) -> Field:
-    """Return every receipt of `shard` in the evidence, judged one by one."""
+def read_field(shard: TargetShard, situation: Situation, receipts: Iterable[tuple[Station, Held]]) -> Field:
+    """Return every receipt of `shard` among `receipts`, which stand in the stations' order, judged one by one."""
     near: dict[_Identity, Candidate] = {}
     beyond: dict[_Identity, Candidate] = {}
     untrusted: dict[_Identity, tuple[Held, str]] = {}
-    for station in situation.stations:
+    for station, held in receipts:
+        if held.receipt.key != shard.key:
+            continue
         reached = _is_reached(station, situation)
-        for held in station.evidence.shards:
-            if held.receipt.key != shard.key:
-                continue
-            identity = (held.id, held.key)
-            acceptance = situation.signatories.judge(held.opened, held.ended_at)
-            if acceptance.accepted:
-                candidate = _candidate(held, station, shard, situation, acceptance)
-                (near if reached else beyond).setdefault(identity, candidate)
-            elif reached:
-                untrusted.setdefault(identity, (held, acceptance.reason))
+        identity = (held.id, held.key)
+        acceptance = situation.signatories.judge(held.opened, held.ended_at)
+        if acceptance.accepted:
+            candidate = _candidate(held, station, shard, situation, acceptance)
+            (near if reached else beyond).setdefault(identity, candidate)
+        elif reached:
+            untrusted.setdefault(identity, (held, acceptance.reason))
     return Field(
         shard=shard,
         candidates=tuple(_outwards(near.values())),
@@ -154,10 +153,7 @@ def _candidate(
     same_tree = station.tree == situation.tree and situation.config.carry.from_ == "same-manifest"
     same_definition = held.receipt.shard.definition_digest == shard.definition
     lacks = _coverage_bars(held, shard, situation)
-    bars, carry_bars = (
-        (*find_bars(held, situation, carried=carried, committed_at=station.committed_at), *lacks)
-        for carried in (False, True)
-    )
+    bars, carry_bars = _bars(held, station, situation)
     return Candidate(
         held=held,
         commit=station.commit,
@@ -165,10 +161,23 @@ def _candidate(
         fresh=station.commit == situation.commit or same_tree,
         same_definition=same_definition,
         matches=same_definition and _same_inputs(held, shard),
-        bars=bars,
-        carry_bars=carry_bars,
+        bars=(*bars, *lacks),
+        carry_bars=(*carry_bars, *lacks),
         acceptance=acceptance,
     )
+
+
+def _bars(held: Held, station: Station, situation: Situation) -> tuple[tuple[Bar, ...], tuple[Bar, ...]]:
+    """Return what bars a receipt on its own commit, and from being carried; found once for all that ask."""
+    known = situation.memory.bars.get((held.id, held.key))
+    if known is None:
+        committed_at = station.committed_at
+        known = (
+            find_bars(held, situation, carried=False, committed_at=committed_at),
+            find_bars(held, situation, carried=True, committed_at=committed_at),
+        )
+        situation.memory.bars[held.id, held.key] = known
+    return known
 
 
 def _coverage_bars(held: Held, shard: TargetShard, situation: Situation) -> tuple[Bar, ...]:

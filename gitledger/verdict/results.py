@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from gitledger.dataclass import dataclass
 from gitledger.errors import DecodeError
 from gitledger.records.bodies import TestResult, check_body, collection_digest, decode_tests
 from gitledger.records.outcomes import Counts
 from gitledger.verdict.evidence import Held
-from gitledger.verdict.situation import Facts
+from gitledger.verdict.situation import Facts, Situation
 
-__all__ = ["ResultFault", "load_results"]
+__all__ = ["ResultFault", "load_results", "remembered_results"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +49,12 @@ def load_results(held: Held, facts: Facts) -> tuple[TestResult, ...] | ResultFau
     if held.is_green and collection_digest(ids) != claimed.selected_digest:
         return ResultFault("results-disagree", "the results are not those of the selected tests")
     return results
+
+
+def remembered_results(held: Held, situation: Situation) -> tuple[TestResult, ...] | ResultFault:
+    """Return what `load_results` returns, found once for all that share the situation's memory."""
+    known = situation.memory.results
+    identity = (held.id, held.key)
+    if identity not in known:
+        known[identity] = load_results(held, situation.facts)
+    return known[identity]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import field
 from datetime import datetime
 
 from gitledger.config.schema import Config
+from gitledger.dataclass import dataclass
 from gitledger.records.bodies import BodyRef
 from gitledger.records.ids import BlobId, CommitId, Digest, RecordId, ShardKey, TreeId
 from gitledger.records.receipt import ExtraClaim, Split
 from gitledger.verdict.acceptance import Signatories
-from gitledger.verdict.evidence import Evidence, HeldMerged
+from gitledger.verdict.evidence import Evidence, Held, HeldMerged
+from gitledger.verdict.memory import Memory
 from gitledger.verdict.revoked import revoked_records
 
 __all__ = ["CoverageRule", "Facts", "Situation", "Station", "TargetShard"]
@@ -93,7 +95,7 @@ class Situation:
 
     `config` is the trusted one (policy, carry, merge); `shards` come from the judged commit. `stations` hold the
     target itself first (distance 0), then outwards. `carry` overrides `policy.allow_carried` (True for `--carry`,
-    False for `--no-carry`).
+    False for `--no-carry`). `memory` may be one that other situations of the same policy share.
     """
 
     commit: CommitId
@@ -108,6 +110,7 @@ class Situation:
     history_cut: bool = False
     carry: bool | None = None
     coverage: CoverageRule = CoverageRule()
+    memory: Memory = field(default_factory=Memory, compare=False, repr=False)
 
     @property
     def may_carry(self) -> bool:
@@ -118,6 +121,14 @@ class Situation:
     def here(self) -> Evidence:
         """The evidence on the target commit itself."""
         return next((item.evidence for item in self.stations if item.commit == self.commit), Evidence())
+
+    def receipts(self) -> dict[ShardKey, list[tuple[Station, Held]]]:
+        """Return the shard receipts of all stations by shard, in the order of the stations."""
+        found: dict[ShardKey, list[tuple[Station, Held]]] = {}
+        for station in self.stations:
+            for held in station.evidence.shards:
+                found.setdefault(held.receipt.key, []).append((station, held))
+        return found
 
     @property
     def revoked(self) -> frozenset[RecordId]:

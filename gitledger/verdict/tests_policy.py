@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
+from gitledger.dataclass import dataclass
 from gitledger.records.ids import NodeId, ShardKey
 from gitledger.records.outcomes import TestOutcome
 from gitledger.verdict.finding import Finding, blocking, note
@@ -30,6 +30,11 @@ class TestLists:
     allow_skipped: bool = False
     pinned: frozenset[ShardKey] | None = None
 
+    @property
+    def names_tests(self) -> bool:
+        """Tell whether policy names any tests at all."""
+        return self.expected_skips is not None or self.required_tests is not None
+
 
 def judge_tests(choices: Iterable[Choice], lists: TestLists) -> Iterator[Finding]:
     """Yield what the results of the union leave to be desired, one finding a shard or list."""
@@ -39,7 +44,7 @@ def judge_tests(choices: Iterable[Choice], lists: TestLists) -> Iterator[Finding
         skipped = [item.node_id for item in choice.results if item.outcome is TestOutcome.SKIPPED]
         yield from _skips(choice, skipped, lists)
         yield from _checks(choice)
-        for item in choice.results:
+        for item in choice.results if lists.names_tests else ():
             ran.setdefault(item.node_id, set()).add(item.outcome)
             if item.outcome in _PASSING:
                 passed_in.setdefault(item.node_id, set()).add(choice.shard.key)

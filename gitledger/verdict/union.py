@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from gitledger.dataclass import dataclass
 from gitledger.records.ids import RecordId
 from gitledger.verdict.carry import carry
 from gitledger.verdict.coverage import CoverageUnion, judge_coverage
 from gitledger.verdict.faults import find_faults
 from gitledger.verdict.field import Field, read_field
 from gitledger.verdict.finding import Finding, note
-from gitledger.verdict.results import ResultFault, load_results
+from gitledger.verdict.results import ResultFault, remembered_results
 from gitledger.verdict.select import Choice, choose_fresh, withdraw
 from gitledger.verdict.situation import Situation
 
@@ -41,7 +42,8 @@ class Union:
 
 def form_union(situation: Situation) -> Union:
     """Return the union for the situation's commit, with every fault and not only the first."""
-    fields = tuple(read_field(shard, situation) for shard in situation.shards)
+    receipts = situation.receipts()
+    fields = tuple(read_field(shard, situation, receipts.get(shard.key, ())) for shard in situation.shards)
     chosen = carry(fields, [_with_results(choose_fresh(field), situation) for field in fields], situation)
     revoked = situation.revoked
     choices = tuple(withdraw(choice, situation, revoked) for choice in chosen)
@@ -60,7 +62,7 @@ def _with_results(choice: Choice | None, situation: Situation) -> Choice | None:
     """Return a fresh choice with its results; a green whose results can't be believed is stale."""
     if choice is None or choice.result is None:
         return choice
-    results = load_results(choice.result.held, situation.facts)
+    results = remembered_results(choice.result.held, situation)
     if not isinstance(results, ResultFault):
         return replace(choice, results=results)
     if choice.verdict != "fresh":

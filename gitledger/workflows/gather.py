@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from gitledger.config.schema import Config
+from gitledger.dataclass import dataclass
 from gitledger.manifest.definition import Definition
 from gitledger.records.bodies import BodyRef
-from gitledger.records.ids import CommitId, Digest, ShardKey, TreeId
+from gitledger.records.ids import CommitId, Digest, ShardKey
 from gitledger.store.repository import Repository
 from gitledger.store.view import LedgerView
-from gitledger.trust.verified import Opened, Rejected, open_record
 from gitledger.verdict.acceptance import signatories
-from gitledger.verdict.evidence import sort_records
 from gitledger.verdict.finding import Finding, blocking, note
 from gitledger.verdict.pins import redefined
 from gitledger.verdict.situation import Facts, Situation, Station, TargetShard
 from gitledger.workflows.coverage_rule import coverage_pin, coverage_rule
-from gitledger.workflows.dropped import Dropped, look_back
 from gitledger.workflows.forge_users import ask_forges
 from gitledger.workflows.inputs import Inputs
-from gitledger.workflows.relevance import Relevance, marks_of, mattering
-from gitledger.workflows.seen import see
+from gitledger.workflows.known import Known
+from gitledger.workflows.relevance import Relevance, mattering
 from gitledger.workflows.session import Session, moment
-from gitledger.workflows.trusted import Trusted, load_trusted, read_config
+from gitledger.workflows.trusted import Trusted
 
 __all__ = ["Case", "gather"]
 
@@ -54,27 +51,30 @@ def gather(
     at: str | None = None,
     accept_shards: bool = False,
     current_keys: bool = False,
+    known: Known | None = None,
 ) -> Case:
     """Return the case of a commit: shards from the judged commit, everything else from the trusted one.
 
-    `current_keys`: forges are asked anew, whatever they answered lately. Raises `ConfigError`, `UsageError`,
-    `TrustError` and `StoreError` where it can't be judged at all.
+    `current_keys`: forges are asked anew, whatever they answered lately. `known` is shared by whoever judges many
+    commits. Raises `ConfigError`, `UsageError`, `TrustError` and `StoreError` where it can't be judged at all.
     """
     repo = session.repo
-    trusted = load_trusted(repo, target, policy_from)
-    own = trusted.config if trusted.commit == target else read_config(repo, target)
-    inputs = Inputs(repo, own, target)
+    known = Known.of(session) if known is None else known
+    trusted = known.trusted(target, policy_from)
+    own = trusted.config if trusted.commit == target else known.config(target)
+    inputs = known.inputs(own, target)
     judged = inputs.definitions()
     pinned = judged if trusted.is_self else definitions(trusted.config)
     held_back = frozenset() if accept_shards else redefined(judged, pinned)
     info = repo.commit(target)
-    view = session.ledger.view()
     shards = tuple(inputs.shards(held_back))
-    dropped = look_back(session, view)
-    stations = _stations(session, (view, dropped), target, trusted, shards)
+    stations = _stations(known, target, trusted, shards)
     now = moment(session, at)
     evidence = [station.evidence for station in stations]
     keys = ask_forges(session, trusted.config, trusted.signers, now, evidence, current=current_keys)
+    rule = coverage_rule(repo, trusted.commit, trusted.config)
+    memory = known.memory((trusted.config, trusted.signers), now, rule, sorted(keys.answers))
+    policy = trusted.config.policy
     return Case(
         situation=Situation(
             commit=target,
@@ -84,16 +84,19 @@ def gather(
             config=trusted.config,
             shards=shards,
             stations=stations,
-            signatories=signatories(trusted.config.policy, trusted.signers, now, evidence, forges=keys.answers),
+            signatories=signatories(
+                policy, trusted.signers, now, evidence, forges=keys.answers, settled=memory.settled
+            ),
             facts=Facts(
-                body=_bodies(view),
+                body=_bodies(known.view),
                 changed=inputs.changed,
                 digest_at=inputs.digest_at,
                 blob_at=inputs.blob,
             ),
             history_cut=repo.history_is_cut(target),
             carry=carry,
-            coverage=coverage_rule(repo, trusted.commit, trusted.config),
+            coverage=rule,
+            memory=memory,
         ),
         trusted=trusted,
         inputs=inputs,
@@ -101,8 +104,8 @@ def gather(
         pinned=pinned,
         limits=(
             *keys.notes,
-            *_limits(view, target, stations),
-            *dropped.findings({one.commit for one in stations if one.distance is not None}),
+            *_limits(known, target, stations),
+            *known.dropped.findings({one.commit for one in stations if one.distance is not None}),
             *_coverage_pin(repo, trusted, (target, own), accepted=accept_shards),
         ),
     )
@@ -120,7 +123,7 @@ def definitions(config: Config) -> dict[ShardKey, Digest]:
     return {key: Definition.of(config, key).digest for key in config.shard_keys()}
 
 
-def _limits(view: LedgerView, target: CommitId, stations: tuple[Station, ...]) -> Iterator[Finding]:
+def _limits(known: Known, target: CommitId, stations: tuple[Station, ...]) -> Iterator[Finding]:
     """Yield the limits that notes exceed; one too large to be read may hide a failure, so it blocks.
 
     On an older commit too: what is carried from there, or past it, might not stand.
@@ -128,7 +131,7 @@ def _limits(view: LedgerView, target: CommitId, stations: tuple[Station, ...]) -
     for station in stations:
         if station.commit != target and station.distance is None:
             continue
-        for fault in view.faults(station.commit):
+        for fault in known.faults(station.commit):
             if station.commit != target and fault.code != "note-too-large":
                 continue
             make = blocking if fault.code == "note-too-large" else note
@@ -147,70 +150,38 @@ def _bodies(view: LedgerView) -> Callable[[BodyRef], bytes | None]:
 
 
 def _stations(
-    session: Session,
-    ledger: tuple[LedgerView, Dropped],
-    target: CommitId,
-    trusted: Trusted,
-    shards: tuple[TargetShard, ...],
+    known: Known, target: CommitId, trusted: Trusted, shards: tuple[TargetShard, ...]
 ) -> tuple[Station, ...]:
     """Return the target and every other commit whose evidence may matter, nearest first."""
-    repo = session.repo
-    view, against = ledger[0], ledger[1].against
     relevance = Relevance(
         digests=[shard.digest_with(()) for shard in shards if not shard.has_extra],
         by_name=[shard.key for shard in shards if shard.has_extra],
         merged_matter=any(entry.valid_before is not None for entry in trusted.signers.entries),
     )
-    added = {commit: marks_of(lines) for commit, lines in against.items()}
-    chosen = [(target, 0), *mattering(relevance, see(session, view), added, repo.rings(target), target)]
+    rings, apart = known.rings(target), known.apart(target)
+    chosen = [(target, 0), *mattering(relevance, known.seen, rings, target, apart=apart)]
     reachable: Collection[CommitId] = ()
     if trusted.config.carry.from_ == "policy-ref":
-        reachable = repo.distances(trusted.commit, [commit for commit, _ in chosen])
-    found: list[Station] = []
-    for commit, distance in chosen:
-        lines = (*view.lines(commit), *against.get(commit, ()))
-        found += _stations_at(repo, trusted, commit, lines, distance, reachable)
-    return tuple(found)
+        reachable = known.repo.distances(trusted.commit, [commit for commit, _ in chosen])
+    return tuple(
+        station
+        for commit, distance in chosen
+        for station in _stations_at(known, trusted, commit, distance, commit in reachable)
+    )
 
 
 def _stations_at(
-    repo: Repository,
-    trusted: Trusted,
-    commit: CommitId,
-    lines: tuple[bytes, ...],
-    distance: int | None,
-    reachable: Collection[CommitId],
-) -> list[Station]:
-    """Return what a commit's records say.
-
-    One that this clone lacks says nothing, unless the clone is shallow: then it may be an ancestor, and a failure
-    on it must not be overlooked. Its tree is what each of its records claims, so there may be several.
-    """
-    info = repo.objects.read_commit(commit)
-    opened = [open_record(line, commit=commit) for line in lines]
-    if info is not None:
-        trees = {info.tree}
-    elif repo.is_shallow:
-        trees = {item.statement.subject.tree for item in opened if not isinstance(item, Rejected)}
-    else:
-        trees = set()
-    return [
-        Station(
+    known: Known, trusted: Trusted, commit: CommitId, distance: int | None, from_ref: bool
+) -> Iterator[Station]:
+    """Yield what a commit's records say, once for each tree that it may have."""
+    info = known.commit(commit)
+    for tree, evidence in known.evidence(commit, trusted.config.repository):
+        yield Station(
             commit=commit,
             tree=tree,
             committed_at=UNKNOWN if info is None else info.committed_at,
             distance=distance,
-            evidence=sort_records([_placed(item, tree) for item in opened], repository=trusted.config.repository),
-            from_ref=commit in reachable,
+            evidence=evidence,
+            from_ref=from_ref,
             present=info is not None,
         )
-        for tree in sorted(trees)
-    ]
-
-
-def _placed(opened: Opened, tree: TreeId) -> Opened:
-    """Return the record, rejected where its tree is not that of the commit that it stands on."""
-    if isinstance(opened, Rejected) or opened.statement.subject.tree == tree:
-        return opened
-    detail = "its tree is not the commit's"
-    return Rejected(line=opened.line, record=opened.id, reason="misplaced", detail=detail)

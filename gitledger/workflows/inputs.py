@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field, replace
 
 from gitledger.config.schema import Config
+from gitledger.dataclass import dataclass
 from gitledger.errors import ManifestError
 from gitledger.manifest.chain import KnownChains
 from gitledger.manifest.changes import changed_paths
 from gitledger.manifest.definition import Definition
 from gitledger.manifest.extra import resolve_extra
+from gitledger.manifest.replay import Answers, Replays
 from gitledger.manifest.resolve import Manifest, resolve
 from gitledger.records.ids import BlobId, CommitId, Digest, ShardKey
 from gitledger.records.receipt import ExtraClaim
@@ -34,15 +36,25 @@ class Inputs:
     repo: Repository
     config: Config
     target: CommitId
-    _cache: TreeCache = field(init=False)
     _facts: dict[CommitId, CommitFacts] = field(default_factory=dict)
     _manifests: dict[tuple[CommitId, ShardKey], Manifest | ManifestError] = field(default_factory=dict)
     _plain: dict[tuple[CommitId, ShardKey], Digest | None] = field(default_factory=dict)
     _chains: KnownChains = field(default_factory=dict)
     _definitions: dict[ShardKey, Definition] = field(default_factory=dict)
+    _named: dict[ShardKey, Digest] = field(default_factory=dict)
+    _digests: dict[int, Digest] = field(default_factory=dict)
+    _replays: Replays | None = None
+    _told: dict[CommitId, Answers] = field(default_factory=dict)
+    _cache: TreeCache | None = None
 
-    def __post_init__(self) -> None:
-        self._cache = TreeCache(self.repo.objects)
+    def at(self, target: CommitId) -> Inputs:
+        """Return the same inputs seen from another commit; what either reads the other knows.
+
+        From now on a manifest that is known to equal an earlier one is not resolved again.
+        """
+        if self._replays is None:
+            self._replays = Replays()
+        return replace(self, target=target)
 
     def definition(self, key: ShardKey) -> Definition:
         """Return the definition of a declared shard; raises `ConfigError` (`unknown-shard`)."""
@@ -53,10 +65,17 @@ class Inputs:
 
     def definitions(self) -> dict[ShardKey, Digest]:
         """Return the definition digest of every declared shard."""
-        return {key: self.definition(key).digest for key in self.config.shard_keys()}
+        return {key: self._definition_digest(key) for key in self.config.shard_keys()}
+
+    def _definition_digest(self, key: ShardKey) -> Digest:
+        if key not in self._named:
+            self._named[key] = self.definition(key).digest
+        return self._named[key]
 
     def facts(self, commit: CommitId) -> CommitFacts:
         """Return the tree facts of a commit."""
+        if self._cache is None:
+            self._cache = TreeCache(self.repo.objects)
         if commit not in self._facts:
             self._facts[commit] = CommitFacts(self.repo.objects, self.repo.commit(commit).tree, self._cache)
         return self._facts[commit]
@@ -66,11 +85,17 @@ class Inputs:
         found = self._manifests.get((commit, key))
         if found is None:
             try:
-                found = resolve(self.definition(key), self.facts(commit), None, known=self._chains)
+                found = self._resolve(commit, self.definition(key))
             except ManifestError as error:
                 found = error
             self._manifests[commit, key] = found
         return found
+
+    def _resolve(self, commit: CommitId, definition: Definition) -> Manifest:
+        facts = self.facts(commit)
+        if self._replays is None:
+            return resolve(definition, facts, None, known=self._chains)
+        return self._replays.resolve(definition, facts, self._told.setdefault(commit, {}))
 
     def digest_at(self, commit: CommitId, key: ShardKey, extra: tuple[ExtraClaim, ...]) -> Digest | None:
         """Return a shard's manifest digest at a commit for given extra inputs; None where it has none there."""
@@ -84,10 +109,15 @@ class Inputs:
         manifest = self.manifest(commit, key)
         if isinstance(manifest, ManifestError):
             return None
+        if not extra and id(manifest) in self._digests:  # one manifest of many commits, kept in `_manifests`
+            return self._digests[id(manifest)]
         try:
-            return manifest.digest_with(extra)
+            found = manifest.digest_with(extra)
         except ManifestError:  # the claim is not what extra_paths asks for: no digest can equal it
             return NO_DIGEST
+        if not extra:
+            self._digests[id(manifest)] = found
+        return found
 
     def changed(self, commit: CommitId, key: ShardKey) -> tuple[str, ...]:
         """Return the inputs of a shard that differ between a commit and the target."""
@@ -117,7 +147,7 @@ class Inputs:
 
         return TargetShard(
             key=key,
-            definition=definition.digest,
+            definition=self._definition_digest(key),
             digest_with=digest_with,
             has_extra=bool(definition.extra_paths),
             extra_now=self._extra_now(definition),

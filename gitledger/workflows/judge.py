@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import ManifestError
 from gitledger.manifest.touched import touched
 from gitledger.records.ids import CommitId, ShardKey
@@ -17,6 +18,7 @@ from gitledger.verdict.plan import describe_choice, summarise
 from gitledger.verdict.union import Union, form_union
 from gitledger.verdict.verify import Ignored, ignored_records, judge
 from gitledger.workflows.gather import Case, gather
+from gitledger.workflows.known import Known
 from gitledger.workflows.session import Session
 from gitledger.workflows.trusted import read_lists
 
@@ -130,9 +132,13 @@ def verify(
     at: str | None = None,
     accept_shards: bool = False,
     allow_skipped: bool = False,
+    known: Known | None = None,
 ) -> Verified:
-    """Return the verdict on a commit's evidence as it stands now; raises where it can't be judged."""
-    case = gather(session, target, policy_from=policy_from, at=at, accept_shards=accept_shards)
+    """Return the verdict on a commit's evidence as it stands now; raises where it can't be judged.
+
+    `known` is shared by whoever judges many commits.
+    """
+    case = gather(session, target, policy_from=policy_from, at=at, accept_shards=accept_shards, known=known)
     lists = read_lists(session.repo, case.trusted, allow_skipped=allow_skipped)
     if _is_pinned(case) and not accept_shards:
         lists = replace(lists, pinned=frozenset(case.pinned))

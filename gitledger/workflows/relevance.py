@@ -16,9 +16,10 @@ import binascii
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
+from dataclasses import field
 
+from gitledger.dataclass import dataclass
 from gitledger.records.ids import CommitId, Digest, ShardKey
 from gitledger.records.limits import MAX_NOTE_BYTES
 from gitledger.store.marks import MARK_BYTES, Mark, Marks
@@ -127,23 +128,47 @@ class _Nearest:
         return any(self.seen[mark] <= NEAREST for mark in met)
 
 
+@dataclass(slots=True)
+class Seen:
+    """What a ledger shows at a glance: the marks of its notes, and of what commits have beside their notes."""
+
+    marks: Marks
+    added: Mapping[CommitId, frozenset[Mark]]
+    _names: Mapping[CommitId, frozenset[Mark]] | None = None
+
+    def names(self) -> Mapping[CommitId, frozenset[Mark]]:
+        """Return the marks of the shards that each commit has receipts of."""
+        if self._names is None:
+            found = self.marks.of_kind(_NAME)
+            for commit, more in self.added.items():
+                names = frozenset(mark for mark in more if mark[0] == _NAME)
+                if names:
+                    found[commit] = found.get(commit, frozenset()) | names
+            self._names = found
+        return self._names
+
+
 def mattering(
     relevance: Relevance,
-    marks: Marks,
-    added: Mapping[CommitId, frozenset[Mark]],
+    seen: Seen,
     rings: Iterable[Collection[CommitId]],
     target: CommitId,
+    *,
+    apart: Set[CommitId] = frozenset(),
 ) -> Iterator[tuple[CommitId, int | None]]:
     """Yield the commits but `target` whose notes may matter, with their distance from it, the nearest first.
 
-    `added` are the marks of what commits have beside their notes; `rings` the target's ancestors by distance. They
-    are not followed any further than there is something to find. Those that they don't lead to come last.
+    `rings` are the target's ancestors by distance. They are not followed any further than there is something to
+    find: commits that are `apart` are known to be none. Those that they don't lead to come last.
     """
     wanted = relevance.wanted
-    everywhere = set(marks.having(wanted))
-    everywhere |= {commit for commit, found in added.items() if not wanted.isdisjoint(found)}
+    everywhere = set(seen.marks.having(wanted))
+    everywhere |= {commit for commit, found in seen.added.items() if not wanted.isdisjoint(found)}
     everywhere.discard(target)
-    nearest = _Nearest(_names(marks, added, target))
+    beside = everywhere & apart
+    everywhere -= beside
+    no_ancestors = apart | {target}
+    nearest = _Nearest({commit: names for commit, names in seen.names().items() if commit not in no_ancestors})
     for distance, ring in enumerate(rings):
         here = everywhere.intersection(ring)
         everywhere -= here
@@ -151,21 +176,8 @@ def mattering(
             yield commit, distance
         if not everywhere and not nearest.left:
             break
-    for commit in sorted(everywhere):
+    for commit in sorted(everywhere | beside):
         yield commit, None
-
-
-def _names(
-    marks: Marks, added: Mapping[CommitId, frozenset[Mark]], target: CommitId
-) -> Mapping[CommitId, frozenset[Mark]]:
-    """Return the marks of the shards that each commit but the target has receipts of."""
-    found = marks.of_kind(_NAME)
-    for commit, more in added.items():
-        names = frozenset(mark for mark in more if mark[0] == _NAME)
-        if names:
-            found[commit] = found.get(commit, frozenset()) | names
-    found.pop(target, None)
-    return found
 
 
 def may_be_capability(line: bytes) -> bool:

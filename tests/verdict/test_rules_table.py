@@ -1286,8 +1286,8 @@ RULES = (
         "law: nothing that strangers sign changes what stands",
         "laws:law_nothing_that_strangers_sign_changes_what_stands",
         "field",
-        "            if acceptance.accepted:\n",
-        "            if acceptance.accepted or not held.is_green:\n",
+        "        if acceptance.accepted:\n",
+        "        if acceptance.accepted or not held.is_green:\n",
     ),
     _rule(
         "4",

@@ -11,7 +11,7 @@ import pytest
 
 from gitledger.records.ids import BlobId, CommitId, Digest, ShardKey
 from gitledger.store.marks import look
-from gitledger.workflows.relevance import NEAREST, Relevance, marks_of, mattering
+from gitledger.workflows.relevance import NEAREST, Relevance, Seen, marks_of, mattering
 
 WANTED, OTHER = "a" * 64, "b" * 64
 TARGET, FAR = "f" * 40, "e" * 40
@@ -45,7 +45,7 @@ def found(notes: dict[str, list[bytes]], ancestors: Iterable[list[str]] = (), **
     blobs = {commit: frozenset({BlobId(commit)}) for commit in notes}
     seen = look(20, blobs, lambda asked: {blob: marks_of(notes[blob]) for blob in asked})
     rings = chain([[TARGET]], ancestors)
-    return list(mattering(relevance(**changes), seen, {}, rings, CommitId(TARGET)))
+    return list(mattering(relevance(**changes), Seen(seen, {}), rings, CommitId(TARGET)))
 
 
 def test_the_targets_inputs_matter_wherever_they_lie():
@@ -82,7 +82,7 @@ def test_what_was_dropped_from_a_commit_counts_like_what_hangs_there():
 
     def with_dropped(dropped: bytes) -> list:
         added = {CommitId(nearer): marks_of([dropped])}
-        return list(mattering(relevance(), seen, added, [[TARGET], [nearer], [near]], CommitId(TARGET)))
+        return list(mattering(relevance(), Seen(seen, added), [[TARGET], [nearer], [near]], CommitId(TARGET)))
 
     assert with_dropped(line(name="other")) == [(nearer, 1), (near, 2)]
     assert with_dropped(line(kind="receipt:merged")) == [(near, 2)]

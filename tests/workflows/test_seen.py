@@ -29,7 +29,7 @@ from gitledger.workflows import seen as seen_module
 from gitledger.workflows.dropped import look_back
 from gitledger.workflows.judge import plan, verify
 from gitledger.workflows.merge import merge
-from gitledger.workflows.relevance import NEAREST, Relevance, marks_of, mattering
+from gitledger.workflows.relevance import NEAREST, Relevance, Seen, marks_of, mattering
 from gitledger.workflows.seen import see
 
 CONFIG = """\
@@ -265,7 +265,7 @@ class Asked:
         rings = self.session.repo.rings(self.target)
         against = look_back(self.session, view).against
         added = {commit: marks_of(lines) for commit, lines in against.items()}
-        return list(mattering(self.relevance, see(self.session, view), added, rings, self.target))
+        return list(mattering(self.relevance, Seen(see(self.session, view), added), rings, self.target))
 
     def read(self) -> list[tuple[str, int | None]]:
         view = self.session.ledger.view()

@@ -1,0 +1,35 @@
+"""What judgements of several commits need to find out but once.
+
+A report judges each commit of a history, and most receipts bear on most of them. What is kept here depends on a
+receipt and on nothing of the commit that is judged; it may be shared among situations that have the same policy,
+signers, moment and coverage rule, and among no others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gitledger.records.ids import BlobId, Digest, KeyFingerprint, RecordId
+
+if TYPE_CHECKING:
+    from gitledger.errors import DecodeError
+    from gitledger.records.bodies import TestResult
+    from gitledger.records.fragments import Fragment
+    from gitledger.verdict.acceptance import Settled
+    from gitledger.verdict.bars import Bar
+    from gitledger.verdict.results import ResultFault
+
+__all__ = ["Memory"]
+
+Identity = tuple[RecordId, KeyFingerprint | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """By record: its bars, on its commit and when carried, its results, whose it is; by body: fragments."""
+
+    bars: dict[Identity, tuple[tuple[Bar, ...], tuple[Bar, ...]]] = field(default_factory=dict)
+    results: dict[Identity, tuple[TestResult, ...] | ResultFault] = field(default_factory=dict)
+    fragments: dict[tuple[BlobId, Digest, int], Fragment | DecodeError] = field(default_factory=dict)
+    settled: Settled = field(default_factory=dict)

@@ -1,0 +1,182 @@
+"""What one command reads but once, however many commits it judges."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from datetime import datetime
+
+from gitledger.config.schema import Config
+from gitledger.dataclass import dataclass
+from gitledger.records.ids import CommitId, TreeId
+from gitledger.records.tree import MODE_FOLDER, CommitInfo
+from gitledger.store.facts import CommitFacts, TreeCache
+from gitledger.store.history import rings
+from gitledger.store.repository import Repository
+from gitledger.store.union import NoteFault
+from gitledger.store.view import LedgerView
+from gitledger.trust.signers import Signers
+from gitledger.trust.verified import Opened, Rejected, open_record
+from gitledger.verdict.evidence import Evidence, sort_records
+from gitledger.verdict.memory import Memory
+from gitledger.verdict.situation import CoverageRule
+from gitledger.workflows.dropped import Dropped, look_back
+from gitledger.workflows.inputs import Inputs
+from gitledger.workflows.relevance import Seen, marks_of
+from gitledger.workflows.seen import see
+from gitledger.workflows.session import Session
+from gitledger.workflows.trusted import Trusted, load_trusted, read_config
+
+__all__ = ["Known", "Placed"]
+
+Placed = tuple[tuple[TreeId, Evidence], ...]
+"""What a commit's records say, for its tree; of a commit that is not here, for each tree that they claim."""
+_FOLDER = ".gitledger"
+
+
+@dataclass(slots=True)
+class Known:
+    """One reading of the ledger and of the repository, for one or for many judgements at one moment.
+
+    `order` gives commits their places in a walk in which no parent comes before its children, so that those before
+    a commit are known to be no ancestors of it; without it anything may be one.
+    """
+
+    session: Session
+    view: LedgerView
+    seen: Seen
+    dropped: Dropped
+    order: Mapping[CommitId, int] = field(default_factory=dict)
+    _trees: TreeCache | None = None
+    _trusted: dict[tuple[str, str | None], Trusted] = field(default_factory=dict)
+    _configs: dict[str, Config] = field(default_factory=dict)
+    _inputs: dict[int, Inputs] = field(default_factory=dict)
+    _placed: dict[tuple[CommitId, str], Placed] = field(default_factory=dict)
+    _commits: dict[CommitId, CommitInfo | None] = field(default_factory=dict)
+    _faults: dict[CommitId, tuple[NoteFault, ...]] = field(default_factory=dict)
+    _parents: dict[CommitId, tuple[CommitId, ...] | None] = field(default_factory=dict)
+    _memories: dict[tuple[object, ...], Memory] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, session: Session, *, order: Mapping[CommitId, int] | None = None) -> Known:
+        """Return the ledger as it stands now."""
+        view = session.ledger.view()
+        dropped = look_back(session, view)
+        return cls(
+            session=session,
+            view=view,
+            seen=Seen(see(session, view), {commit: marks_of(lines) for commit, lines in dropped.against.items()}),
+            dropped=dropped,
+            order=order or {},
+        )
+
+    @property
+    def repo(self) -> Repository:
+        """The repository."""
+        return self.session.repo
+
+    def trusted(self, target: CommitId, policy_from: str | None) -> Trusted:
+        """Return what `load_trusted` returns, and raise what it raises; the same files are read once."""
+        folder = "" if policy_from is not None else self._folder(target)
+        if folder is None:
+            return load_trusted(self.repo, target, None)
+        key = (folder, policy_from)
+        if key not in self._trusted:
+            self._trusted[key] = load_trusted(self.repo, target, policy_from)
+        found = self._trusted[key]
+        return found if policy_from is not None else replace(found, commit=target)
+
+    def config(self, commit: CommitId) -> Config:
+        """Return what `read_config` returns, and raise what it raises; the same file is read once."""
+        folder = self._folder(commit)
+        if folder is None:
+            return read_config(self.repo, commit)
+        if folder not in self._configs:
+            self._configs[folder] = read_config(self.repo, commit)
+        return self._configs[folder]
+
+    def _folder(self, commit: CommitId) -> str | None:
+        if self._trees is None:
+            self._trees = TreeCache(self.repo.objects)
+        found = CommitFacts(self.repo.objects, self.repo.commit(commit).tree, self._trees).entry(_FOLDER)
+        return found.oid if found is not None and found.mode == MODE_FOLDER else None
+
+    def inputs(self, config: Config, target: CommitId) -> Inputs:
+        """Return the shards' inputs at a commit, by a configuration that this object has returned."""
+        known = self._inputs.get(id(config))
+        if known is not None and known.config is config:
+            return known.at(target)
+        self._inputs[id(config)] = found = Inputs(self.repo, config, target)
+        return found
+
+    def memory(
+        self, policy: tuple[Config, Signers], now: datetime, rule: CoverageRule, asked: Sequence[str]
+    ) -> Memory:
+        """Return what is remembered between judgements by one policy, at one moment, that asked the same forges.
+
+        Policies are told apart as objects, which `_trusted` keeps.
+        """
+        config, signers = policy
+        return self._memories.setdefault((id(config), id(signers), now, rule, *asked), Memory())
+
+    def evidence(self, commit: CommitId, repository: str) -> Placed:
+        """Return what a commit's records say, what was dropped lately and speaks against something included.
+
+        A commit that this clone lacks says nothing, unless the clone is shallow: then it may be an ancestor, and a
+        failure on it must not be overlooked.
+        """
+        key = (commit, repository)
+        if key not in self._placed:
+            lines = (*self.view.lines(commit), *self.dropped.against.get(commit, ()))
+            opened = [open_record(line, commit=commit) for line in lines]
+            self._placed[key] = tuple(
+                (tree, sort_records([_placed(item, tree) for item in opened], repository=repository))
+                for tree in self._trees_of(commit, opened)
+            )
+        return self._placed[key]
+
+    def _trees_of(self, commit: CommitId, opened: Collection[Opened]) -> list[TreeId]:
+        info = self.commit(commit)
+        if info is not None:
+            return [info.tree]
+        if not self.repo.is_shallow:
+            return []
+        return sorted({item.statement.subject.tree for item in opened if not isinstance(item, Rejected)})
+
+    def rings(self, target: CommitId) -> Iterator[list[CommitId]]:
+        """Yield `target` and its ancestors by distance, of those that are here and whose ancestry is known."""
+        if not self.order:
+            return self.repo.rings(target)
+        return rings(self._parents_of, self.repo.boundary, target)
+
+    def apart(self, target: CommitId) -> frozenset[CommitId]:
+        """Return commits that are known to be no ancestors of `target`."""
+        place = self.order.get(target)
+        if place is None:
+            return frozenset()
+        return frozenset(commit for commit, other in self.order.items() if other < place)
+
+    def _parents_of(self, commit: CommitId) -> tuple[CommitId, ...] | None:
+        if commit not in self._parents:
+            self._parents[commit] = self.repo.objects.read_parents(commit)
+        return self._parents[commit]
+
+    def commit(self, commit: CommitId) -> CommitInfo | None:
+        """Return a commit, None where this clone lacks it."""
+        if commit not in self._commits:
+            self._commits[commit] = self.repo.objects.read_commit(commit)
+        return self._commits[commit]
+
+    def faults(self, commit: CommitId) -> tuple[NoteFault, ...]:
+        """Return the limits that the notes of a commit exceed."""
+        if commit not in self._faults:
+            self._faults[commit] = self.view.faults(commit)
+        return self._faults[commit]
+
+
+def _placed(opened: Opened, tree: TreeId) -> Opened:
+    """Return the record, rejected where its tree is not that of the commit that it stands on."""
+    if isinstance(opened, Rejected) or opened.statement.subject.tree == tree:
+        return opened
+    detail = "its tree is not the commit's"
+    return Rejected(line=opened.line, record=opened.id, reason="misplaced", detail=detail)
