@@ -14,9 +14,14 @@ __all__ = ["summarise_exit_status"]
 def summarise_exit_status(shard: ShardKey, end: ChildExit) -> SuiteResult:
     """Return the result of one test, named after the shard, that passed exactly when the status was 0.
 
-    A signal, a time-out and their kin are a failure of that test, and named as reasons as well.
+    A signal, a time-out and their kin are a failure of that test, and named as reasons as well. One that was told
+    to stop has no end of its own: its status, whatever it is, says nothing of the test.
     """
     reasons = child_reasons(end, finished=False)
+    ids = [shard.name]
+    if end.interrupted:
+        reasons |= {"missing-results"}
+        return conclude(reasons=reasons, results=[], full_ids=ids, selected_ids=ids, missing=ids)
     passed = end.status == 0 and not reasons
     result = TestResult(
         node_id=NodeId(shard.name),
@@ -24,7 +29,6 @@ def summarise_exit_status(shard: ShardKey, end: ChildExit) -> SuiteResult:
         phase=None if passed else "call",
         duration_ns=max(0, end.duration_ns),
     )
-    ids = [shard.name]
     return conclude(
         reasons=outcome_reasons([result]) | reasons,
         results=[result],

@@ -32,3 +32,11 @@ def test_anything_else_fails(end, seen, reasons):
     result = summarise_exit_status(ShardKey("lint", "py312"), end(**seen))
     assert (result.outcome, result.reasons) == ("failed", reasons)
     assert result.counts.failed == 1
+
+
+@pytest.mark.parametrize("seen", [{"status": 1}, {"status": 0}, {"status": None, "signal": 15}])
+def test_what_was_told_to_stop_did_not_fail_and_did_not_pass(end, seen):
+    result = summarise_exit_status(ShardKey("lint"), end(interrupted=True, **seen))
+    assert (result.outcome, result.reasons) == ("incomplete", ("missing-results", "interrupted"))
+    assert (result.results, result.missing, result.counts.collected, result.counts.failed) == ((), ("lint",), 1, 0)
+    assert not result.finished
