@@ -29,6 +29,7 @@ _ZERO = Digest("0" * 64)
 _OF_NOTHING = Digest("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
 _ARCHES = {"cuda": re.compile(r"sm_[0-9]+[a-z]?"), "hip": re.compile(r"gfx[0-9a-f]+")}
 _FLOAT = re.compile(r"b?float[0-9]+(?:_\w+)?")
+_PIN = re.compile(r"@sha256:([0-9a-f]{64})\Z")
 _OUTPUTS = {
     "float32": ("float32", "float64"),
     "bfloat16": ("bfloat16", "float32"),
@@ -52,6 +53,9 @@ def pass_faults(report: CapabilityReport) -> Iterator[tuple[str, str]]:
     yield from _reference_faults(forward)
     yield from _unsaid(report)
     yield from _digest_faults(report)
+    pin = _PIN.search(report.model.requested or "")
+    if pin is not None and report.model.digest != pin[1]:
+        yield "model.digest", f"{str(report.model.digest)[:8]}…, not the {pin[1][:8]}… that was asked for"
     asked, resolved = report.quantization.requested, report.quantization.resolved
     if asked not in ("auto", resolved):
         yield "quantization.resolved", f"{resolved}, where {asked} was asked for"

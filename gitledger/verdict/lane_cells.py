@@ -68,8 +68,8 @@ def cells_of(lanes: Mapping[str, LaneConfig]) -> Iterator[Cell]:
 def mismatches(lane: LaneConfig, report: CapabilityReport) -> list[str]:
     """Return each way in which a report was not made on the declared lane.
 
-    A CPU run certifies only a lane that says of itself that it is one: any other is taken for a GPU's. A run under a
-    lane repeats what the lane declared then, if not always what it declares by now: one that repeats nothing was
+    A CPU run certifies only a lane that says of itself that it is one: any other is taken for a GPU's. A run under
+    a lane repeats what the lane declared then, if not always what it declares by now: one that repeats nothing was
     made under no such lane.
     """
     found = disagreements(lane.match, report.place)

@@ -38,6 +38,7 @@ def signatories_by_lane(
                 f"name a principal in lanes.{name}.signers, or leave it out for policy's signers",
             )
         if lane.signers is not None:
-            policy = replace(policy, allowed_signers=lane.signers)
+            # Who is named is named: policy's open mode, in which records name their own users, is not the lane's.
+            policy = replace(policy, allowed_signers=lane.signers, signer_mode="restricted", allow_unsigned=False)
         found[name] = signatories(policy, signers, now, piles, forges=forges)
     return found

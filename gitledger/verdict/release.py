@@ -151,6 +151,7 @@ def judge_lanes(situation: LaneSituation) -> Release:
     findings = [
         *_nothing(verdicts),
         *(_finding(verdict) for verdict in verdicts if verdict.status is not CellStatus.PASSED),
+        *_different_models(verdicts),
         *_unexpected(cells, situation.here),
         *_undecodable(situation),
     ]
@@ -306,6 +307,27 @@ def _finding(verdict: CellVerdict) -> Finding:
         found=f"{verdict.status}: {verdict.detail}" if verdict.detail else verdict.status.value,
         remedy=_HINTS[code].format(lane=verdict.cell.lane.name, record=record),
     )
+
+
+def _different_models(verdicts: Sequence[CellVerdict]) -> Iterator[Finding]:
+    """Yield the models of a lane that are several under one name: parts of different ones certify neither."""
+    seen: dict[tuple[str, str], dict[tuple[Any, Any], CellVerdict]] = {}
+    for verdict in verdicts:
+        if verdict.status is CellStatus.PASSED and verdict.held is not None:
+            report = verdict.held.report
+            what = report.model.digest, report.layers.total
+            seen.setdefault((verdict.cell.lane.name, verdict.cell.model), {}).setdefault(what, verdict)
+    for (lane, model), found in seen.items():
+        if len(found) > 1:
+            make = blocking if any(verdict.required for verdict in found.values()) else note
+            yield make(
+                "lane-model-differs",
+                "9",
+                f"{lane}: {model}",
+                expected="one model under one name, in all reports of a lane",
+                found=", ".join(f"{str(digest)[:12]} of {total} layers" for digest, total in found),
+                remedy=f"git ledger doctor --lane {lane} --record",
+            )
 
 
 def _unexpected(cells: Sequence[Cell], here: Evidence) -> Iterator[Finding]:

@@ -187,6 +187,10 @@ IMPOSSIBLE = {
         "e3b0c442…: not the digest of 9 bytes",
     ),
     "a model without a byte": ({"model": weights(hashlib.sha256().hexdigest(), 0)}, "a model without a byte"),
+    "another model than the pinned one": (
+        {"model.requested": "m7b@sha256:" + "7" * 64},
+        "not the 77777777… that was asked for",
+    ),
     "model files of another digest": ({"model.digest": "0" * 64}, "not the digest of the files"),
     "a model nobody named": ({"model.requested": None}, "a model is named"),
     "a time that is none": ({"timing.started_at": "yesterday"}, "RFC 3339"),

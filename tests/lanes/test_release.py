@@ -12,7 +12,7 @@ from gitledger.errors import ConfigError
 from gitledger.records.capability_match import agrees
 from gitledger.records.capability_place import LaneClaim
 from gitledger.records.capability_status import ReasonCode
-from gitledger.records.capability_work import LayersClaim, QuantizationClaim
+from gitledger.records.capability_work import LayersClaim, QuantizationClaim, model_digest
 
 
 def codes(world, *, blocking=True):
@@ -134,6 +134,15 @@ def test_without_signers_of_its_own_a_lane_takes_policys(world, passed):
     assert world.cell()[0] == "missing"
     world.put(passed, key="alice")
     assert world.cell()[0] == "passed"
+
+
+@pytest.mark.parametrize("mode", ["open", "restricted"])
+def test_a_lane_that_names_its_signers_takes_no_other_whatever_policy_is_open_to(world, passed, mode):
+    """Neither an unsigned report nor one of a forge user who names himself, though policy would take both."""
+    world.policy = {"allowed_signers": ("alice",), "signer_mode": mode, "allow_unsigned": mode == "open"}
+    record = world.put(passed, key=None)
+    assert world.cell()[0] == "missing"
+    assert world.ignored() == {record: "unsigned"}
 
 
 def test_an_unsigned_report_counts_for_nothing(world, passed):
@@ -292,6 +301,26 @@ def test_every_cell_of_a_lane_is_asked_by_itself(world, passed):
         ((16, 31), "torch-eager", "missing"),
     ]
     assert not world.judge().verdict.passed
+
+
+@pytest.mark.parametrize("difference", ["weights", "depth"])
+def test_two_models_under_one_name_certify_no_lane(world, passed, difference):
+    """Layers 0-15 of one model and 16-31 of another are no model, though each cell passes by itself."""
+    lane = world.lanes["gfx1151"]
+    runs = (lane.runs[0], replace(lane.runs[0], layers=(16, 31)))
+    world.lanes = {"gfx1151": replace(lane, runs=runs)}
+    second = replace(passed, layers=LayersClaim(start=16, end=31, total=32))
+    if difference == "weights":
+        files = (replace(passed.model.files[0], size=613), *passed.model.files[1:])
+        second = replace(second, model=replace(passed.model, files=files, digest=model_digest(files)))
+    else:
+        second = replace(second, layers=LayersClaim(start=16, end=31, total=48))
+    world.put(passed)
+    world.put(second)
+    assert [cell.status.value for cell in world.judge().cells] == ["passed", "passed"]
+    assert codes(world) == ["lane-model-differs"]
+    world.lanes = {"gfx1151": replace(world.lanes["gfx1151"], required=False)}
+    assert codes(world, blocking=False) == ["lane-model-differs"]
 
 
 def test_the_lanes_record_is_made_of_evidence(world, passed):
