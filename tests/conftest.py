@@ -9,6 +9,8 @@ import functools
 import itertools
 import json
 import os
+import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -433,3 +435,54 @@ def make_project(make_repo, hermetic_env: dict[str, str], tmp_path: Path):
 def project(make_project) -> Project:
     """Two shards, one test each."""
     return make_project()
+
+
+_LEDGER = re.compile(r"\bgit[ -]ledger(?= +[^\s])")
+_COMMENT = re.compile(r"(?:\s{2,}|\s+(?=#)).*")
+
+
+def _parsed(words: list[str], folder: Path) -> str:
+    """Return why our own command line refuses some words, nothing where it takes them."""
+    import click
+
+    from gitledger.cli.app import app
+    from gitledger.cli.output import Output
+
+    try:
+        root = app.make_context("git ledger", list(words))
+        root.obj = Output(directory=folder, environ={}, quiet=False, verbose=False, color=False)
+        rest = [*root._protected_args, *root.args]
+        if rest:
+            name, command, rest = app.resolve_command(root, rest)
+            assert command is not None
+            command.make_context(name, rest, parent=root)
+    except click.exceptions.Exit:
+        pass
+    except (click.UsageError, AssertionError) as error:
+        return f"git ledger {' '.join(words)}: {getattr(error, 'message', error)}"
+    return ""
+
+
+@pytest.fixture(scope="session")
+def parse_commands(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], list[str]]:
+    """Return what is wrong with each `git ledger …` of a line that somebody is told to type.
+
+    A comment behind it, and what a shell puts around a command, is no part of it. Nothing is run.
+    """
+    folder = tmp_path_factory.mktemp("typed")
+
+    def parse(line: str) -> list[str]:
+        faults = []
+        for found in _LEDGER.finditer(line):
+            text = _COMMENT.sub("", line[found.end() :].lstrip().replace("$(", " ( ").replace("`", " "))
+            lexer = shlex.shlex(text, posix=True, punctuation_chars=True)
+            lexer.whitespace_split = True
+            lexer.commenters = ""
+            try:
+                words = list(itertools.takewhile(lambda word: not set(word) <= set("();<>|&"), lexer))
+            except ValueError:  # within quotes that begin before: as `sh -c '…'` has them
+                words = text.split()
+            faults.append(_parsed(words, folder))
+        return [fault for fault in faults if fault]
+
+    return parse

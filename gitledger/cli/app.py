@@ -47,6 +47,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "hook": ("hook", "What installed hooks call"),
     "explain": ("explain", "What a code means, and what to do"),
     "help": ("help", "The manual: a command, or a page"),
+    "completion": ("completion", "What makes bash, zsh or fish complete `git ledger <TAB>`"),
 }
 """Each command by name: its module in this room, and its line of help."""
 

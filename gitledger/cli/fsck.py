@@ -13,9 +13,13 @@ from gitledger.errors import EXIT_NO, EXIT_YES
 @with_json
 @click.pass_obj
 def command(output: Output, as_json: bool) -> int:
-    """Check every record, body and ref of the ledger, and name each kind of damage. Repairs nothing.
+    r"""Check every record, body and ref of the ledger, and name each kind of damage. Repairs nothing.
 
     Exits with 1 for damage. What is only not published yet, or a leftover that harms nobody, exits with 0.
+
+    \b
+    git ledger fsck
+    git ledger -v fsck                  with what mends each
     """
     from gitledger.report.text import escaped
     from gitledger.workflows.fsck import fsck

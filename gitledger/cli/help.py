@@ -1,6 +1,7 @@
 """`git ledger help`: the manual, in the terminal.
 
-`git ledger --help` never reaches us: git takes it for `git help ledger` and looks for a man page.
+`git ledger --help` never reaches us: git takes it for `git help ledger` and runs `man git-ledger`, which finds our
+page beside most installations (`man.py`); this works everywhere.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import click
 
+from gitledger.cli.man import man_page
 from gitledger.cli.output import Output
 
 _ALIASES = {"config": "configuration", "security-model": "security", "errors": "codes"}
@@ -20,7 +22,8 @@ _INTRODUCTION = """\
 # Commands
 
 This page is what `git ledger help --all` writes; `git ledger help COMMAND`, or `git ledger COMMAND -h`, shows one.
-`git ledger --help` does not work: git takes it for `git help ledger` and looks for a man page.
+`git ledger --help` is git's: it runs `man git-ledger`, where a
+[manual page](../how-to/install.md#the-manual-page) can be found.
 
 Results go to stdout, messages to stderr. `--json` prints one document on stdout, also for an error:
 `{"error": {"code", "exit_status", "hint", "message"}}`. An error is one line: what is wrong and where, its
@@ -56,38 +59,91 @@ command even then). Its last line on stderr, and `--json`, tell which.
 @click.command("help", short_help="The manual: a command, or a page")
 @click.argument("topic", required=False)
 @click.option("--all", "everything", is_flag=True, help="Every command, as Markdown (docs/reference/commands.md).")
+@click.option("--man", "as_man", is_flag=True, help="Every command, as a manual page (git-ledger.1).")
+@click.option("--install-man", is_flag=True, help="Write the manual page where `man` looks in your home.")
 @click.pass_context
-def command(ctx: click.Context, topic: str | None, everything: bool) -> int:
-    r"""Show the help of a command, or a page of the manual; without TOPIC, list both.
+def command(ctx: click.Context, topic: str | None, everything: bool, as_man: bool, install_man: bool) -> int:
+    r"""Show the help of a command, a page of the manual, or a JSON Schema; without TOPIC, list them.
 
     \b
     git ledger help record
     git ledger help configuration
+    git ledger help schemas/plan
+    git ledger help --install-man       where `git ledger --help` finds no page
     """
+    from gitledger.errors import UsageError
+
+    output: Output = ctx.obj
+    root = ctx.find_root()
+    asked = [topic is not None, everything, as_man, install_man]
+    if sum(asked) > 1:
+        raise UsageError(
+            "usage", "a topic, --all, --man and --install-man are four questions", "ask one at a time"
+        )
+    if everything:
+        output.result(_INTRODUCTION + "\n".join(_reference(root)))
+    elif as_man or install_man:
+        text = man_page(root, _contexts(root))
+        if install_man:
+            _install(output, text)
+        else:
+            output.result(text)
+    elif topic is None:
+        listed = "\n".join(f"  {name:20} {_title(page)}" for name, page in _pages().items())
+        output.result(f"{root.get_help()}\n\nManual (git ledger help PAGE):\n{listed}")
+        output.result("  schemas/NAME         JSON Schemas of all that --json prints: git ledger help json")
+    else:
+        output.result(_on(topic, root))
+    return 0
+
+
+def _on(topic: str, root: click.Context) -> str:
+    """Return what there is on a topic; raises `UsageError` `unknown-topic` with the nearest."""
     from difflib import get_close_matches
 
     from gitledger.cli.app import COMMANDS
     from gitledger.errors import UsageError
 
-    output: Output = ctx.obj
-    root = ctx.find_root()
-    pages = _pages()
-    if everything:
-        output.result(_INTRODUCTION + "\n".join(_reference(root)))
-        return 0
-    if topic is None:
-        listed = "\n".join(f"  {name:20} {_title(page)}" for name, page in pages.items())
-        output.result(f"{root.get_help()}\n\nManual (git ledger help PAGE):\n{listed}")
-        return 0
     if topic in COMMANDS:
-        output.result(_context(root, topic).get_help())
-        return 0
+        return _context(root, topic).get_help()
+    pages = {**_pages(), **_schemas()}
     name = _ALIASES.get(topic, topic)
     if name not in pages:
         near = get_close_matches(topic, [*COMMANDS, *pages, *_ALIASES], n=1)
         raise UsageError("unknown-topic", f"no help on {topic!a}", f"git ledger help {near[0] if near else ''}")
-    output.result(pages[name].read_text("utf-8"))
-    return 0
+    return pages[name].read_text("utf-8")
+
+
+def topics() -> Iterator[tuple[str, str]]:
+    """Yield what there is help on, each with a line that says what it is."""
+    from gitledger.cli.app import COMMANDS
+
+    yield from ((name, line) for name, (_, line) in COMMANDS.items())
+    yield from ((name, _title(page)) for name, page in _pages().items() if name not in COMMANDS)
+    yield from ((name, "JSON Schema") for name in _schemas())
+
+
+def _install(output: Output, text: str) -> None:
+    """Write the manual page below the person's own share folder; raises `UsageError` `unwritable`."""
+    from gitledger.errors import UsageError
+
+    home = Path(output.environ.get("HOME") or Path.home())
+    share = Path(output.environ.get("XDG_DATA_HOME") or home / ".local/share")
+    path = share / "man/man1/git-ledger.1"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+    except OSError as error:
+        raise UsageError("unwritable", f"{path} can't be written: {error.strerror}", "git ledger help") from error
+    output.message(
+        f"git ledger: wrote {path}; `man` finds it where ~/.local/bin is on PATH, or by MANPATH={share}/man:"
+    )
+
+
+def _contexts(root: click.Context) -> dict[str, tuple[str, click.Context]]:
+    from gitledger.cli.app import COMMANDS
+
+    return {name: (line, _context(root, name)) for name, (_, line) in COMMANDS.items()}
 
 
 def _context(root: click.Context, name: str) -> click.Context:
@@ -140,17 +196,28 @@ def _value(option: click.Option) -> str:
     return f" {option.metavar or 'N'}"
 
 
-def _pages() -> Mapping[str, Traversable]:
-    """Return the pages of the manual by name: those packaged with us, or in a clone those of `docs/`."""
+def _root() -> Traversable:
+    """Return the folder of the manual: the one packaged with us, or in a clone `docs/`."""
     packaged = files("gitledger") / "_docs"
-    root: Traversable = packaged if packaged.is_dir() else Path(__file__).parents[2] / "docs"
-    found = {}
-    for folder in (root, root / "how-to", root / "reference"):
-        if folder.is_dir():
-            for page in sorted(folder.iterdir(), key=lambda item: item.name):
-                if page.name.endswith(".md"):
-                    found[page.name.removesuffix(".md")] = page
-    return found
+    return packaged if packaged.is_dir() else Path(__file__).parents[2] / "docs"
+
+
+def _pages() -> Mapping[str, Traversable]:
+    """Return the pages of the manual by name."""
+    root = _root()
+    folders = (root, root / "how-to", root / "reference")
+    return {name: page for folder in folders if folder.is_dir() for name, page in _named(folder, ".md")}
+
+
+def _schemas() -> Mapping[str, Traversable]:
+    """Return the JSON Schemas by name, `schemas/plan`."""
+    return {f"schemas/{name}": page for name, page in _named(_root() / "reference" / "schemas", ".json")}
+
+
+def _named(folder: Traversable, ending: str) -> Iterator[tuple[str, Traversable]]:
+    for page in sorted(folder.iterdir(), key=lambda item: item.name):
+        if page.name.endswith(ending):
+            yield page.name.removesuffix(ending), page
 
 
 def _title(page: Traversable) -> str:

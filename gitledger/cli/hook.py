@@ -18,9 +18,12 @@ from gitledger.errors import EXIT_NO, EXIT_YES
 @click.argument("arguments", nargs=-1)
 @click.pass_obj
 def command(output: Output, name: str, arguments: tuple[str, ...]) -> int:  # noqa: ARG001
-    """Do what a git hook does; git hands it the remote's name and URL, and the refs on standard input.
+    r"""Do what a git hook does; git hands it the remote's name and URL, and the refs on standard input.
 
     Hook managers that pass less on are known: of pre-commit's variables the first ref is read.
+
+    \b
+    git ledger hook pre-push "$@"       in a pre-push hook of your own
     """
     from gitledger.cli.run_screen import Screen
     from gitledger.report.text import finding_lines

@@ -18,7 +18,13 @@ from gitledger.cli.world import enter, signer_of, user_name, with_key
 @with_key
 @click.pass_obj
 def command(output: Output, uninstall: bool, principal: str | None, key: str | None) -> int:
-    """Write a configuration, your key, fetch refspecs and a pre-push hook. Safe to repeat."""
+    r"""Write a configuration, your key, fetch refspecs and a pre-push hook. Safe to repeat.
+
+    \b
+    git ledger init
+    git ledger init --key ~/.ssh/id_lab --principal lab-runner
+    git ledger init --uninstall
+    """
     from gitledger.workflows.init import initialise
     from gitledger.workflows.init import uninstall as take_back
 

@@ -12,7 +12,12 @@ from gitledger.cli.world import enter, with_json
 @with_json
 @click.pass_obj
 def command(output: Output, as_json: bool) -> int:
-    """Say what HEAD's evidence covers, what is not published yet, and what to type next."""
+    r"""Say what HEAD's evidence covers, what is not published yet, and what to type next.
+
+    \b
+    git ledger status
+    git ledger status --json | jq .summary
+    """
     from gitledger.report.text import plan_text, status_text
     from gitledger.workflows.judge import plan
     from gitledger.workflows.target import head_of

@@ -182,7 +182,9 @@ def record_lines(
 def status_text(stale: Sequence[str], waiting: Mapping[str, int]) -> str:
     """Return what is not published yet, and the next command to type."""
     lines = [f"{number} records not published to {remote}" for remote, number in waiting.items() if number]
-    if stale:
+    if len(stale) > 1:
+        lines.append(f"next: git ledger run ({len(stale)} shards)")
+    elif stale:
         lines.append(f"next: git ledger record --shard {stale[0]}")
     elif any(waiting.values()):
         lines.append(f"next: git ledger sync {next(name for name, number in waiting.items() if number)}")

@@ -651,6 +651,7 @@ COMMANDS: dict[str, tuple[str, Schema]] = {
                         ),
                         "shards": several(ref("choice")),
                         "stopped": maybe(obj({"code": ref("code"), "reason": TEXT})),
+                        "too_many_attempts": several(obj(NAMED)),
                         "uncovered": several(obj(NAMED)),
                     }
                 ),
