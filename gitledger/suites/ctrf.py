@@ -7,6 +7,7 @@ the summary must be the sum of the tests: a report that was cut down to what pas
 from __future__ import annotations
 
 import math
+from pathlib import PurePath
 from typing import Any, NoReturn
 
 from gitledger.errors import DecodeError
@@ -28,12 +29,16 @@ _OUTCOMES = {
     "pending": TestOutcome.SKIPPED,
     "other": TestOutcome.ERROR,  # whatever it is, it is not passed
 }
+_TODO = ("todo",)
+"""What runners call a test that is planned and has no body (Jest, Vitest): it did not run and was not meant to."""
 _MAX_MS = 10**11
 _MAX_ATTEMPTS = 10_000
 
 
-def read_ctrf(data: bytes) -> tuple[TestResult, ...]:
-    """Return what a report says, in its order.
+def read_ctrf(data: bytes, *, root: PurePath | None = None) -> tuple[TestResult, ...]:
+    """Return what a report says, in its order; files below `root` are named from there.
+
+    Reporters write `filePath` as the machine has it: an id must be the same test in every clone.
 
     Raises `DecodeError` for anything that is no such report: a byte order mark, duplicate keys, another format, an
     unknown status, over-long ids, counts that are not those of the tests.
@@ -53,7 +58,7 @@ def read_ctrf(data: bytes) -> tuple[TestResult, ...]:
             _refuse("results needs tool.name, summary and tests")
     if len(tests) > MAX_TESTS:
         _refuse(f"more than {MAX_TESTS} tests")
-    results = tuple(_test(place, item) for place, item in enumerate(tests))
+    results = tuple(_test(place, item, root) for place, item in enumerate(tests))
     _check_summary(summary, tests)
     return results
 
@@ -62,7 +67,7 @@ def _refuse(text: str) -> NoReturn:
     raise DecodeError("report-malformed", f"not a CTRF report: {text}", "check the command's report option")
 
 
-def _test(place: int, item: Any) -> TestResult:
+def _test(place: int, item: Any, root: PurePath | None) -> TestResult:
     match item:
         case {"name": str(name), "status": str(status)} if status in _OUTCOMES:
             pass
@@ -73,13 +78,14 @@ def _test(place: int, item: Any) -> TestResult:
     file = item.get("filePath") or ""
     if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in (*words, file)):
         _refuse(f"results.tests[{place}]: suite and filePath are texts")
-    node_id = "::".join(filter(None, [file, *words, name]))
+    node_id = "::".join(filter(None, [_from_root(file, root), *words, name]))
     if len(node_id.encode("utf-8", "surrogatepass")) > MAX_NODE_ID_BYTES:
         _refuse(f"results.tests[{place}]: a name of more than {MAX_NODE_ID_BYTES} bytes")
     retries = item.get("retries") or 0
     if type(retries) is not int or not 0 <= retries < _MAX_ATTEMPTS:
         _refuse(f"results.tests[{place}].retries: expected a number, found {shown(retries)}")
-    outcome = _OUTCOMES[status]
+    is_todo = status == "other" and item.get("rawStatus") in _TODO
+    outcome = TestOutcome.SKIPPED if is_todo else _OUTCOMES[status]
     return TestResult(
         node_id=NodeId(node_id),
         outcome=outcome,
@@ -87,6 +93,13 @@ def _test(place: int, item: Any) -> TestResult:
         duration_ns=_nanoseconds(item.get("duration")),
         attempts=1 + retries,
     )
+
+
+def _from_root(file: str, root: PurePath | None) -> str:
+    path = PurePath(file)
+    if root is None or not path.is_relative_to(root):
+        return file
+    return path.relative_to(root).as_posix()
 
 
 def _nanoseconds(value: Any) -> int:
@@ -105,11 +118,13 @@ def _check_summary(summary: dict[str, Any], tests: list[Any]) -> None:
             _refuse(f"results.summary.{name}: {shown(claimed)}, where {count} tests say so")
 
 
-def summarise_ctrf(data: bytes | None, end: ChildExit, *, is_fresh: bool = True) -> SuiteResult:
+def summarise_ctrf(
+    data: bytes | None, end: ChildExit, *, is_fresh: bool = True, root: PurePath | None = None
+) -> SuiteResult:
     """Return the result of a run that wrote a CTRF report (None: there is none; not fresh: an earlier run's)."""
     if data is None or not is_fresh:
         return report_less("report-missing" if data is None else "report-stale", end)
     try:
-        return summarise_reported(read_ctrf(data), end)
+        return summarise_reported(read_ctrf(data, root=root), end)
     except DecodeError as error:
         return report_less("report-malformed", end, note=error.message)

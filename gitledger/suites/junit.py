@@ -11,6 +11,7 @@ reported tests are the collection (DESIGN section 8).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 from xml.parsers import expat
@@ -75,8 +76,8 @@ class _Case:
         return TestOutcome.PASSED
 
 
-def read_junit(data: bytes) -> JunitReport:
-    """Return what a JUnit XML report says.
+def read_junit(*documents: bytes) -> JunitReport:
+    """Return what a JUnit XML report says; Gradle and Surefire write one document for each class.
 
     A failure or error under a (class name, name) makes that id bad, whatever else stands under it: pytest
     writes two cases for a failed call whose teardown broke as well. An id that stands twice without one is a
@@ -84,9 +85,19 @@ def read_junit(data: bytes) -> JunitReport:
     entity declaration, over-long ids, more tests than the limit; and for what would be green and isn't: counts of
     failures that no case explains, more tests or skips counted than held, a failure outside of every case.
     """
+    cases: list[_Case] = []
+    strange: list[str] = []
+    for data in documents:
+        reading = _read_document(data, room=MAX_TESTS - len(cases))
+        cases += reading.cases
+        strange += reading.strange
+    return _report(cases, strange)
+
+
+def _read_document(data: bytes, *, room: int) -> _Reading:
     if len(data) > MAX_REPORT_BYTES:
         _refuse(f"{len(data)} bytes, more than the limit of {MAX_REPORT_BYTES}")
-    reading = _Reading()
+    reading = _Reading(room)
     parser = expat.ParserCreate(namespace_separator=None)
     parser.StartElementHandler = reading.start
     parser.EndElementHandler = reading.end
@@ -103,7 +114,7 @@ def read_junit(data: bytes) -> JunitReport:
             _refuse("it counts failures that none of its tests shows")
         for fault in (*reading.loose, *reading.claims.faults):
             _refuse(fault)
-    return _report(reading.cases, reading.strange)
+    return reading
 
 
 _HINT = "check the command's report option"
@@ -118,9 +129,10 @@ def _no_doctype(*_: object) -> None:
 
 
 class _Reading:
-    """Collects the cases while the parser goes through the document."""
+    """Collects the cases, `room` at most, while the parser goes through the document."""
 
-    def __init__(self) -> None:
+    def __init__(self, room: int) -> None:
+        self._room = room
         self.cases: list[_Case] = []
         self.is_report = False
         self.claimed_bad = 0
@@ -174,7 +186,7 @@ class _Reading:
             self._word(case, word)
         if len(_node_id(case).encode("utf-8", "surrogatepass")) > MAX_NODE_ID_BYTES:
             _refuse(f"a name of more than {MAX_NODE_ID_BYTES} bytes")
-        if len(self.cases) >= MAX_TESTS:
+        if len(self.cases) >= self._room:
             _refuse(f"more than {MAX_TESTS} tests")
         self.cases.append(case)
 
@@ -244,8 +256,8 @@ def _result(name: str, case: _Case) -> TestResult:
     )
 
 
-def summarise_junit(data: bytes | None, end: ChildExit, *, is_fresh: bool = True) -> SuiteResult:
-    """Return the result of a run that wrote a JUnit report.
+def summarise_junit(data: bytes | Sequence[bytes] | None, end: ChildExit, *, is_fresh: bool = True) -> SuiteResult:
+    """Return the result of a run that wrote a JUnit report, of one document or several.
 
     `data` is None where there is no such file, `is_fresh` False where the run didn't write it (a report that
     an earlier run left behind says nothing of this one). No tests in it is no pass.
@@ -259,7 +271,7 @@ def summarise_junit(data: bytes | None, end: ChildExit, *, is_fresh: bool = True
         reasons.add("report-stale")
     else:
         try:
-            report = read_junit(data)
+            report = read_junit(*([data] if isinstance(data, bytes) else data))
             reasons |= set() if report.results else {"no-tests"}
         except DecodeError as error:
             reasons.add("report-malformed")

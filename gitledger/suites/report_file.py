@@ -16,16 +16,22 @@ from gitledger.suites.result import SuiteResult, child_reasons, conclude, exit_r
 
 __all__ = [
     "MAX_REPORT_BYTES",
+    "MAX_REPORT_FILES",
     "FileStamp",
+    "is_pattern",
     "is_written_between",
     "read_report",
+    "read_reports",
+    "report_files",
     "report_less",
     "stamp",
+    "stamp_all",
     "summarise_reported",
 ]
 
 MAX_REPORT_BYTES = 256 << 20
-"""One report file."""
+"""One report file, or all that a pattern matches."""
+MAX_REPORT_FILES = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,39 @@ def stamp(path: Path) -> FileStamp | None:
     return FileStamp(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
+def is_pattern(file: str) -> bool:
+    """Tell whether a declared report is a pattern of files (`build/test-results/**/*.xml`) and not one file."""
+    return any(letter in file for letter in "*?[")
+
+
+def report_files(root: Path, file: str) -> tuple[Path, ...]:
+    """Return the report files that a declaration names, in order of their names; for one file, that file.
+
+    Raises `DecodeError` for more than the limit.
+    """
+    if not is_pattern(file):
+        return (root / file,)
+    found = sorted(path for path in root.glob(file) if path.is_file())
+    if len(found) > MAX_REPORT_FILES:
+        raise DecodeError(
+            "report-too-large", f"{file} matches more than {MAX_REPORT_FILES} files", "narrow the pattern"
+        )
+    return tuple(found)
+
+
+def stamp_all(paths: Sequence[Path]) -> FileStamp | None:
+    """Return one stamp of several files, None of none: how many there are, and the newest of their times.
+
+    The kernel sets the time of change at every write and no program can set it back, so that a file that was
+    written since has a later one than any of the files had before.
+    """
+    stamps = [found for path in paths if (found := stamp(path)) is not None]
+    if not stamps:
+        return None
+    newest_ns = max(found.changed_ns for found in stamps)
+    return FileStamp(0, 0, len(stamps), max(found.modified_ns for found in stamps), newest_ns)
+
+
 def is_written_between(before: FileStamp | None, after: FileStamp | None) -> bool:
     """Tell whether the file was written between the two stamps; a file left over from an earlier run was not."""
     return after is not None and after != before
@@ -71,6 +110,20 @@ def read_report(path: Path) -> bytes:
             "report-too-large", f"the report {path} exceeds {MAX_REPORT_BYTES} bytes", "split the shard"
         )
     return data
+
+
+def read_reports(paths: Sequence[Path]) -> list[bytes]:
+    """Return the bytes of each report; raises `DecodeError` where they are too large, or one unreadable."""
+    documents: list[bytes] = []
+    room = MAX_REPORT_BYTES
+    for path in paths:
+        documents.append(read_report(path))
+        room -= len(documents[-1])
+        if room < 0:
+            raise DecodeError(
+                "report-too-large", f"the reports exceed {MAX_REPORT_BYTES} bytes", "split the shard"
+            )
+    return documents
 
 
 def report_less(reason: str, end: ChildExit, *, note: str = "") -> SuiteResult:

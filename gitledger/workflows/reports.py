@@ -13,16 +13,34 @@ from gitledger.records.ids import ShardKey
 from gitledger.suites.ctrf import summarise_ctrf
 from gitledger.suites.exit_status import summarise_exit_status
 from gitledger.suites.junit import summarise_junit
-from gitledger.suites.report_file import FileStamp, is_written_between, read_report, stamp
+from gitledger.suites.report_file import (
+    FileStamp,
+    is_pattern,
+    is_written_between,
+    read_reports,
+    report_files,
+    stamp,
+    stamp_all,
+)
 from gitledger.suites.reportlog import summarise_reportlog
 from gitledger.suites.result import SuiteResult, conclude
 
-__all__ = ["look_at_report", "result_of_leftover", "result_of_run"]
+__all__ = ["look_at_report", "report_changed_ns", "result_of_leftover", "result_of_run"]
 
 
 def look_at_report(results: ResultsConfig, root: Path) -> FileStamp | None:
-    """Return the state of the report file before the run, None where there is none or none is declared."""
-    return stamp(root / results.file) if results.file is not None else None
+    """Return the state of the report before the run, None where there is none or none is declared."""
+    if results.file is None:
+        return None
+    if is_pattern(results.file):
+        return stamp_all(report_files(root, results.file))
+    return stamp(root / results.file)
+
+
+def report_changed_ns(results: ResultsConfig, root: Path) -> int:
+    """Return when the report was last changed in any way; 0 where there is none, or none is declared."""
+    found = look_at_report(results, root)
+    return found.changed_ns if found is not None else 0
 
 
 def result_of_run(
@@ -30,20 +48,23 @@ def result_of_run(
 ) -> SuiteResult:
     """Return the result that a run's report file or exit status gives; raises nothing for what the file holds.
 
-    A report must have been written by the run; one that was there before it, unchanged, is `report-stale`.
+    A report must have been written by the run; one that was there before it, unchanged, is `report-stale`. Of
+    a pattern every file must have been: what an earlier run left of a class that is gone would speak for this one.
     """
     if results.kind == "exit-status":
         return summarise_exit_status(key, ended)
-    path = root / (results.file or "")
-    now = stamp(path)
-    if now is None:
-        return _READERS[results.kind](None, ended)
-    return _read(results, path, ended, is_fresh=is_written_between(earlier, now))
+
+    def is_fresh(path: Path) -> bool:
+        now = stamp(path)
+        if earlier is not None and is_pattern(results.file or ""):
+            return now is not None and now.changed_ns > earlier.changed_ns
+        return is_written_between(earlier, now)
+
+    return _read(results, root, ended, is_fresh)
 
 
 def result_of_leftover(report: ResultsConfig, root: Path, now: datetime) -> SuiteResult:
     """Return the result that a report gives by itself: nothing ran, nothing is known but what the file says."""
-    path = root / (report.file or "")
     over = ChildExit(
         status=0,
         signal=None,
@@ -57,22 +78,22 @@ def result_of_leftover(report: ResultsConfig, root: Path, now: datetime) -> Suit
         max_rss_bytes=None,
         leftovers=0,
     )
-    if stamp(path) is None:
-        return _READERS[report.kind](None, over)
-    return _read(report, path, over, is_fresh=True)
+    return _read(report, root, over, lambda _: True)
 
 
-_READERS: dict[str, Callable[..., SuiteResult]] = {
-    "ctrf": summarise_ctrf,
-    "junit": summarise_junit,
-    "reportlog": summarise_reportlog,
-}
-
-
-def _read(report: ResultsConfig, path: Path, ended: ChildExit, *, is_fresh: bool) -> SuiteResult:
+def _read(report: ResultsConfig, root: Path, ended: ChildExit, is_fresh: Callable[[Path], bool]) -> SuiteResult:
     try:
-        return _READERS[report.kind](read_report(path), ended, is_fresh=is_fresh)
+        paths = [path for path in report_files(root, report.file or "") if stamp(path) is not None]
+        fresh = all(is_fresh(path) for path in paths)
+        documents = read_reports(paths)
     except DecodeError as error:
         return conclude(
             reasons=["report-malformed"], results=(), full_ids=(), selected_ids=(), notes=[error.message]
         )
+    match report.kind:
+        case "junit":
+            return summarise_junit(documents or None, ended, is_fresh=fresh)
+        case "ctrf":
+            return summarise_ctrf(documents[0] if documents else None, ended, is_fresh=fresh, root=root)
+        case _:
+            return summarise_reportlog(documents[0] if documents else None, ended, is_fresh=fresh)

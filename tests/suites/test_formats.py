@@ -290,6 +290,23 @@ def test_ctrf_file_suite_retries_and_duration(end):
     assert summarise_ctrf(data, end(3)).reasons == ("exit-status",)
 
 
+def test_ctrf_files_are_named_from_the_root_and_a_planned_test_is_skipped():
+    """As jest-ctrf-json-reporter 0.0.11 writes them."""
+    test = {"name": "adds", "status": "passed", "filePath": "/home/ci/build 7/js/calc.test.js", "suite": "calc"}
+    todo = {"name": "later", "status": "other", "rawStatus": "todo"}
+    odd = {"name": "odd", "status": "other", "rawStatus": "interrupted"}
+    summary = {"tests": 3, "passed": 1, "failed": 0, "pending": 0, "skipped": 0, "other": 2}
+    data = {"results": {"tool": {"name": "jest"}, "summary": summary, "tests": [test, todo, odd]}}
+    found = read_ctrf(json.dumps(data).encode(), root=Path("/home/ci/build 7"))
+    assert [(item.node_id, item.outcome.value) for item in found] == [
+        ("js/calc.test.js::calc::adds", "passed"),
+        ("later", "skipped"),
+        ("odd", "error"),
+    ]
+    (elsewhere, *_) = read_ctrf(json.dumps(data).encode(), root=Path("/home/ci/build"))
+    assert elsewhere.node_id == "/home/ci/build 7/js/calc.test.js::calc::adds"
+
+
 def test_ctrf_one_id_for_two_tests_fails_and_no_tests_are_no_pass(end):
     assert "duplicate-id" in summarise_ctrf(ctrf(case("a"), case("a")), end(0)).reasons
     assert summarise_ctrf(ctrf(), end(0)).reasons == ("no-tests",)
