@@ -23,6 +23,7 @@ __all__ = [
     "LedgerError",
     "MachineError",
     "ManifestError",
+    "PolicyError",
     "StoreError",
     "TrustError",
     "UsageError",
@@ -76,6 +77,12 @@ class ManifestError(LedgerError):
     """A declared scope can't be resolved to inputs."""
 
     exit_status = EXIT_USAGE
+
+
+class PolicyError(LedgerError):
+    """Policy does not allow what was asked for, and nothing was done."""
+
+    exit_status = EXIT_NO
 
 
 class TrustError(LedgerError):

@@ -32,7 +32,12 @@ MODES = ("local", "ci", "ci-gpu")
 @click.option("--reportlog", metavar="FILE", default=None, help="Read results from pytest-reportlog's log.")
 @click.option("--ctrf", metavar="FILE", default=None, help="Read results from a CTRF report.")
 @click.option("--mode", type=click.Choice(MODES), default=None, help="local (default), ci or ci-gpu.")
-@click.option("--timeout", metavar="TIME", default=None, help="End the command after this long (90s, 30m, 2h).")
+@click.option(
+    "--timeout",
+    metavar="TIME",
+    default=None,
+    help="End the command after this long (30m); the shard's own, if shorter.",
+)
 @click.option("--unsigned", is_flag=True, help="Don't sign (counts only where policy allows it).")
 @click.option("--best-effort", is_flag=True, help="Exit as the command did, even if nothing could be stored.")
 @click.option("--pass-agent", is_flag=True, help="Let the command reach the SSH agent.")
@@ -77,7 +82,9 @@ def command(
     from gitledger.config.quantities import parse_duration
     from gitledger.errors import UsageError
     from gitledger.workflows.asked import Asked, request_of
+    from gitledger.workflows.orphans import end_orphans_unless_driven
     from gitledger.workflows.record import record
+    from gitledger.workflows.request import nearer
     from gitledger.workflows.target import head_of
     from gitledger.workflows.trusted import read_config
 
@@ -104,7 +111,7 @@ def command(
         raise UsageError("usage", "--trace watches a command, and none is to run", "leave --trace out")
     if timeout is not None:
         try:
-            request = replace(request, timeout_s=parse_duration(timeout))
+            request = replace(request, timeout_s=nearer(request.timeout_s, parse_duration(timeout)))
         except ValueError as error:
             raise UsageError("bad-duration", f"--timeout {timeout!a}: {error}", "--timeout 30m") from error
     signer = None if unsigned else signer_of(output, session, key)
@@ -129,6 +136,8 @@ def command(
         user=user_name(session),
         echo=echo,
     )
+    for sentence in end_orphans_unless_driven(session):
+        output.message(f"git ledger: {sentence}")
     done = record(session, request, signer)
     _report(output, done, as_json=as_json)
     return done.exit_status

@@ -23,7 +23,9 @@ MAX_NAMED = 5
 @click.argument("shards", nargs=-1, metavar="[SHARD[@VARIANT]]…")
 @click.option("--all", "everything", is_flag=True, help="Run what is fresh too.")
 @click.option("-j", "--jobs", type=click.IntRange(1, 1024), default=1, help="Shards at the same time (1).")
-@click.option("--timeout", metavar="TIME", default=None, help="End a shard after this long (30m, 2h).")
+@click.option(
+    "--timeout", metavar="TIME", default=None, help="End a shard after this long (30m); its own, if shorter."
+)
 @click.option("--stall", metavar="TIME", default=None, help="End a shard that shows no progress for this long.")
 @click.option(
     "--retries", type=click.IntRange(0, 100), default=0, help="Further attempts at what is not green (0)."

@@ -30,7 +30,7 @@ from gitledger.machine.stall import StallWatch
 from gitledger.machine.tail import Tail
 from gitledger.machine.trace import Tracing, missing_command
 
-__all__ = ["GRACE_S", "ChildExit", "run_child", "shell_status"]
+__all__ = ["GRACE_S", "ChildExit", "NotedEnd", "read_end", "run_child", "shell_status"]
 
 GRACE_S = (
     5.0  # CI systems KILL about ten seconds after their first signal: half for the command, half for the receipt
@@ -70,6 +70,38 @@ class ChildExit:
     unkilled: int = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotedEnd:
+    """How a command ended by its keeper's note; `reason` is why its end had been asked for by then, or "-"."""
+
+    code: int
+    max_rss_bytes: int | None
+    reason: str
+    duration_ns: int
+    ended_ns: int
+    """Since the epoch."""
+
+    @property
+    def was_told(self) -> bool:
+        """Tell whether it ended since it, or everybody, was told to stop: its status then says nothing of it."""
+        return self.reason in ("orphaned", "interrupted") or self.code in ENDS_OF_TOLD
+
+
+def read_end(file: Path) -> NotedEnd | None:
+    """Return what a keeper noted in `end_file`; None where it could not, or did not live to see it."""
+    try:
+        status, rss, reason, duration_ns, ended_ns = file.read_text("ascii").split()
+        return NotedEnd(
+            code=os.waitstatus_to_exitcode(int(status)),
+            max_rss_bytes=int(rss) or None,
+            reason=reason,
+            duration_ns=int(duration_ns),
+            ended_ns=int(ended_ns),
+        )
+    except (OSError, ValueError, OverflowError):
+        return None
+
+
 def shell_status(ended: ChildExit) -> int:
     """Return the exit status in the way of shells and timeout(1): the command's, 128+N for signal N, or 124."""
     if ended.timed_out:
@@ -96,6 +128,8 @@ def run_child(
     interrupts: Interrupts | None = None,
     held: Sequence[int] = (),
     tracing: Tracing | None = None,
+    marker: str | None = None,
+    end_file: Path | None = None,
 ) -> ChildExit:
     """Run a command to its end, its output in the new file `log`, and return how it ended; nothing of it is left.
 
@@ -105,17 +139,19 @@ def run_child(
     descriptor, /dev/null unless given. `interrupts` is the driver's; without it, signals are taken in here where
     this is the main thread. `held` are descriptors, such as a lock's, that stay open until nothing of the command
     is left, even where the driver is killed; the command doesn't get them. `tracing`: the tracer to run it under.
+    `marker` names the run in its processes' environments (a random one unless given). `end_file`, an absolute
+    path, is where the keeper writes how the command ended, whether this driver lives or not (`read_end` reads it).
 
     Raises `MachineError`: `command-missing`, `command-not-found` (a shell's 127), `command-not-executable` (126),
     `command-malformed`, `folder-unusable`, `log-unwritable`, `keeper-failed`.
     """
-    marker = secrets.token_hex(8)
+    marker = marker or secrets.token_hex(8)
     numbers = (timeout_s, grace_s, dump_signal)
-    request = _encode_request(argv, cwd, _marked(env, marker), numbers)
+    request = _encode_request(argv, cwd, _marked(env, marker), numbers, end_file)
     if tracing is not None:
         # The tracer would say it in its own way, and with a status of its own.
         _require_started(missing_command(argv[0], cwd, env) if cwd.is_dir() else None, argv[0], cwd)
-        request = _encode_request([*tracing.words, *argv], cwd, _marked(env, marker), numbers)
+        request = _encode_request([*tracing.words, *argv], cwd, _marked(env, marker), numbers, end_file)
     with ExitStack() as stack:
         if interrupts is None and threading.current_thread() is threading.main_thread():
             interrupts = stack.enter_context(Interrupts())
@@ -157,6 +193,7 @@ class _Driver:
     report: int = -1
     pending: bytes = b""
     heard: dict[str, list[str]] = field(default_factory=dict)
+    was_told: bool = False
     started_at: datetime | None = None
     ended_at: datetime | None = None
 
@@ -231,7 +268,7 @@ class _Driver:
             word, *values = line.decode().split()
             self.heard[word] = values
             if word == "exited":
-                self.ended_at = self.clock()
+                self.ended_at, self.was_told = self.clock(), bool(self.told)
         return bool(said)
 
     def end_keeper(self) -> None:
@@ -285,13 +322,15 @@ class _Driver:
         """Tell whether a command that ended badly did so because everybody was told to stop.
 
         Batch systems signal every process of a job at once; the command may end of that before the driver, and so
-        the keeper, hears of it. A signal that follows at once is waited for where the end looks like one.
+        the keeper, hears of it. A signal that follows at once is waited for where the end looks like one; any
+        other end that was there before the signal is the command's own.
         """
         if code in ENDS_OF_TOLD:
             until = time.monotonic() + TOLD_S
             while not self.told and time.monotonic() < until:
                 time.sleep(TOLD_S / 10)
-        return code != 0 and bool(self.told)
+            return bool(self.told)
+        return code != 0 and self.was_told
 
 
 def _marked(env: Mapping[str, str], marker: str) -> dict[str, str]:
@@ -301,7 +340,11 @@ def _marked(env: Mapping[str, str], marker: str) -> dict[str, str]:
 
 
 def _encode_request(
-    argv: Sequence[str], cwd: Path, env: Mapping[str, str], numbers: tuple[float | None, float, int]
+    argv: Sequence[str],
+    cwd: Path,
+    env: Mapping[str, str],
+    numbers: tuple[float | None, float, int],
+    end_file: Path | None,
 ) -> bytes:
     """Return the keeper's request; raises `MachineError` for what no process can be given."""
     if not argv or not argv[0]:
@@ -314,6 +357,7 @@ def _encode_request(
         "" if timeout_s is None else repr(float(timeout_s)),
         repr(float(grace_s)),
         str(dump_signal),
+        os.fspath(end_file) if end_file is not None else "",
     ]
     pairs = [f"{name}={value}" for name, value in env.items()]
     fields = [os.fsencode(text) for text in (*head, str(len(argv)), *argv, *pairs)]

@@ -7,15 +7,22 @@ PR_SET_CHILD_SUBREAPER), and no process that isn't of the command ever does. It 
 escalation by itself, so a driver that is blocked or dead changes nothing: end of file on the control pipe means
 that the driver died, and the tree is ended.
 
+What the driver starts is a guard that forks the keeper and waits for it: a subreaper as well, to which the
+command's processes fall where the keeper itself is killed (`kill -9 $PPID`), whatever session and environment they
+gave themselves.
+
 Standard library only, and little of it: its start is what a recorded command pays (`signal` and `json` would cost
 another 10 ms each).
 
 Control pipe (stdin): an 8-byte length, the request's fields separated by NUL, then lines `stop REASON SIGNAL NTH`.
 Report pipe (stdout): lines `started PID MONOTONIC_NS SUBREAPER`, or `failed WHERE ERRNO`; then
-`exited WAIT_STATUS MAX_RSS_BYTES REASON MONOTONIC_NS` and `done LEFTOVERS UNKILLED`.
+`exited WAIT_STATUS MAX_RSS_BYTES REASON MONOTONIC_NS` and `done LEFTOVERS UNKILLED`. Where the request names a
+file for it, the end stands there too, for whoever comes after a driver that died: `WAIT_STATUS MAX_RSS_BYTES
+REASON DURATION_NS ENDED_EPOCH_NS`, whole or not at all. The reason is the one that had been given when the command
+ended: what ends first is not blamed on what comes after it.
 """
 
-# ruff: noqa: PTH110, PTH112, PTH208, SIM105 (pathlib and contextlib would cost more than the keeper itself)
+# ruff: noqa: PTH104, PTH110, PTH112, PTH208, SIM105 (pathlib and contextlib would cost more than the keeper itself)
 from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]  # the `signal` module adds enums, and 8 ms
@@ -24,7 +31,7 @@ import select
 import sys
 import time
 
-__all__ = ["Keeper", "Request", "descendants", "main"]
+__all__ = ["Keeper", "Request", "descendants", "end_descendants", "main"]
 
 SIGHUP, SIGINT, SIGKILL, SIGTERM = 1, 2, 9, 15
 LINGER_S = 0.25  # what follows the command within this time was on its way out, and is no leftover
@@ -122,8 +129,9 @@ class Request:
         self.timeout_s = float(fields[1]) if fields[1] else None
         self.grace_s = float(fields[2])
         self.dump_signal = int(fields[3])
-        split = 5 + int(fields[4])
-        self.argv = fields[5:split]
+        self.end_file = fields[4]
+        split = 6 + int(fields[5])
+        self.argv = fields[6:split]
         self.env = dict(item.split(b"=", 1) for item in fields[split:])
 
     @classmethod
@@ -161,8 +169,8 @@ class Keeper:
         self.main = 0
         self.status: int | None = None  # of the main process, as wait(2) gives it
         self.rss_bytes = 0
-        self.ended_ns = 0
-        self.reason = "-"
+        self.started_ns = self.ended_ns = 0
+        self.reason = self.reason_at_end = "-"
         self.term_at: float | None = None
         self.kill_at: float | None = None
         self.deadline: float | None = None
@@ -179,10 +187,10 @@ class Keeper:
         subreaper = prctl(PR_SET_CHILD_SUBREAPER, 1)
         if not self.spawn():
             return
-        started = time.monotonic_ns()
+        self.started_ns = time.monotonic_ns()
         if self.request.timeout_s is not None:
-            self.deadline = started / 1e9 + self.request.timeout_s
-        self.report(f"started {self.main} {started} {int(subreaper)}")
+            self.deadline = self.started_ns / 1e9 + self.request.timeout_s
+        self.report(f"started {self.main} {self.started_ns} {int(subreaper)}")
         while self.status is None and not self.kill_is_due():
             self.wait(self.next_deadline())
             self.reap()
@@ -193,7 +201,7 @@ class Keeper:
             self.see_off()
         self.kill_all()
         if self.status is None:
-            self.status, self.ended_ns = SIGKILL, time.monotonic_ns()
+            self.has_ended(SIGKILL)
         self.report_exit()
         self.report(f"done {len(self.leftovers)} {len(descendants(os.getpid()))}")
 
@@ -241,9 +249,13 @@ class Keeper:
             if pid == 0:
                 return True
             if pid == self.main:
-                self.status, self.ended_ns = status, time.monotonic_ns()
+                self.has_ended(status)
                 unit = 1 if sys.platform == "darwin" else 1024
                 self.rss_bytes = usage.ru_maxrss * unit
+
+    def has_ended(self, status: int) -> None:
+        """Keep how and when the main process ended, and what had been asked of it by then."""
+        self.status, self.ended_ns, self.reason_at_end = status, time.monotonic_ns(), self.reason
 
     # -- waiting and deciding -------------------------------------------------------------------------------------
 
@@ -364,9 +376,12 @@ class Keeper:
     # -- reporting ------------------------------------------------------------------------------------------------
 
     def report_exit(self) -> None:
-        """Report the main process's end, once."""
+        """Report the main process's end, once, and write it down before: the driver may be dead."""
         if self.ended_ns > 0:
-            self.report(f"exited {self.status} {self.rss_bytes} {self.reason} {self.ended_ns}")
+            told = f"{self.status} {self.rss_bytes} {self.reason_at_end}"
+            if self.request.end_file:
+                note_end(self.request.end_file, f"{told} {self.ended_ns - self.started_ns} {time.time_ns()}\n")
+            self.report(f"exited {told} {self.ended_ns}")
             self.ended_ns = -1
 
     def report(self, line: str) -> None:
@@ -375,6 +390,35 @@ class Keeper:
             os.write(self.report_fd, line.encode() + b"\n")
         except OSError:
             pass
+
+
+def note_end(file: bytes, line: str) -> None:
+    """Write a line to a file, whole or not at all; a disk that is full leaves it unsaid."""
+    half = file + b".half"
+    try:
+        fd = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            whole = os.write(fd, line.encode()) == len(line)
+        finally:
+            os.close(fd)
+        if whole:
+            os.rename(half, file)
+    except OSError:
+        pass
+
+
+def end_descendants(give_up_s: float = KILL_S) -> None:
+    """KILL the descendants of this process, a subreaper, until none is left, for `give_up_s` seconds at most."""
+    until = time.monotonic() + give_up_s
+    while time.monotonic() < until:
+        for pid in descendants(os.getpid()):
+            send(pid, SIGKILL)
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        time.sleep(0.005)
 
 
 def send(pid: int, signum: int) -> None:
@@ -405,5 +449,26 @@ def main() -> None:
     except EOFError:
         return
     log, stdin, *held = map(int, sys.argv[1:])
+    guard((0, log, stdin))
     Keeper(request, control=0, report=1, log=log, stdin=stdin, held=tuple(held)).run()
+    os._exit(0)
+
+
+def guard(unneeded: tuple[int, ...]) -> None:
+    """Fork, and return in the child, which is the keeper; wait for it, and end what it leaves if it is killed."""
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    try:
+        keeper = os.fork()
+    except OSError:  # no process to be had: the keeper does without
+        return
+    if keeper == 0:
+        return
+    for fd in unneeded:
+        os.close(fd)
+    while True:
+        pid, status = os.waitpid(-1, 0)
+        if pid == keeper:
+            break
+    if status != 0:
+        end_descendants()
     os._exit(0)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gitledger.machine.keeper import descendants, read_file, state_and_parent
 
-__all__ = ["MARKER", "live_compilers", "marked", "sweep"]
+__all__ = ["MARKER", "end_marked", "live_compilers", "marked", "sweep"]
 
 MARKER = "GITLEDGER_RUN"  # ids of the runs that a process belongs to, outermost first, joined by ":"
 SWEEP_S = 5.0
@@ -70,12 +70,26 @@ def sweep(marker: str) -> None:
     until = time.monotonic() + SWEEP_S
     while (found := marked(marker)) and time.monotonic() < until:
         for pid in found:
-            _kill_if_marked(pid, marker)
+            _signal_if_marked(pid, marker, signal.SIGKILL)
         time.sleep(0.01)
 
 
-def _kill_if_marked(pid: int, marker: str) -> None:
-    """KILL through a descriptor of the process, so that a reused number can't hit a stranger."""
+def end_marked(marker: str, *, grace_s: float = 2.0) -> int:
+    """End every process that carries a run's marker, by TERM and then by KILL; return how many there were."""
+    found = marked(marker)
+    for pid in found:
+        _signal_if_marked(pid, marker, signal.SIGTERM)
+        _signal_if_marked(pid, marker, signal.SIGCONT)  # a stopped process takes no TERM
+    until = time.monotonic() + grace_s
+    while found and marked(marker) and time.monotonic() < until:
+        time.sleep(0.05)
+    if found:
+        sweep(marker)
+    return len(found)
+
+
+def _signal_if_marked(pid: int, marker: str, signum: int) -> None:
+    """Signal through a descriptor of the process, so that a reused number can't hit a stranger."""
     if not hasattr(os, "pidfd_open"):
         return
     try:
@@ -84,7 +98,7 @@ def _kill_if_marked(pid: int, marker: str) -> None:
         return
     try:
         if _carries(pid, marker.encode()):
-            signal.pidfd_send_signal(fd, signal.SIGKILL)
+            signal.pidfd_send_signal(fd, signum)
     except OSError:
         return
     finally:

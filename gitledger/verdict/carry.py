@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from gitledger.records.bodies import TestResult
 from gitledger.records.environment import Environment
 from gitledger.records.ids import KeyFingerprint, NodeId, RecordId
+from gitledger.verdict.attempts import attempts_used
 from gitledger.verdict.environments import Group, difference, group_of
 from gitledger.verdict.field import Candidate, Field, newest_first
 from gitledger.verdict.results import ResultFault, remembered_results
@@ -123,7 +124,7 @@ def _look(one: Field, company: _Company) -> Iterator[_Judged]:
 
 def _judge(item: Candidate, one: Field, situation: Situation, taken: Collection[NodeId]) -> _Judged:
     """Return what speaks against carrying a receipt, its company's environments aside."""
-    limit, runs = situation.config.policy.max_attempts, len(_attempts(item, one))
+    limit, runs = situation.config.policy.max_attempts, attempts_used(_attempts(item, one))
     if limit is not None and runs > limit:
         return _Judged(item, reason="policy", detail=f"max_attempts: {runs} on {item.commit[:12]}")
     claim = item.held.receipt.manifest

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
+from gitledger.dataclass import dataclass
 from gitledger.records.ids import RecordId
 from gitledger.records.outcomes import TestOutcome
+from gitledger.verdict.attempts import attempts_used
 from gitledger.verdict.coverage import percent
 from gitledger.verdict.evidence import HeldMerged
 from gitledger.verdict.finding import Finding, Verdict, blocking, note
@@ -113,13 +114,14 @@ def _coverage(union: Union) -> Iterator[Finding]:
 def _attempts(union: Union, situation: Situation) -> Iterator[Finding]:
     limit = situation.config.policy.max_attempts
     for choice in union.choices:
-        if limit is not None and len(choice.attempts) > limit:
+        used = attempts_used(choice.attempts)
+        if limit is not None and used > limit:
             yield blocking(
                 "too-many-attempts",
                 "11",
                 choice.shard.key,
                 expected=f"at most {limit} attempts (policy.max_attempts)",
-                found=f"{len(choice.attempts)} attempts",
+                found=f"{used} attempts",
             )
 
 

@@ -26,7 +26,7 @@ from gitledger.store.worktree import WorkTreeState
 from gitledger.trust.sign import claim_of
 from gitledger.trust.signer import Signer
 from gitledger.trust.verified import Rejected, open_record
-from gitledger.workflows.execute import Executed
+from gitledger.workflows.aftermath import Executed
 from gitledger.workflows.observed import outside_of
 from gitledger.workflows.request import Before, RecordRequest
 from gitledger.workflows.session import Session

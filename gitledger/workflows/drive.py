@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import field
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Protocol
 
@@ -81,11 +82,21 @@ class Stop(Exception):  # noqa: N818 - no error of ours
         self.error = error
 
 
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    attempt: Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    attempt: Attempt
+
+
 class Watch(Protocol):
     """Who is told of every step, in the driver's own thread."""
 
     def started(self, attempt: Attempt) -> None:
-        """Hear that a run was started."""
+        """Hear that a run begins: nothing speaks against it any more."""
 
     def ended(self, attempt: Attempt, seconds: float, ended: Ended) -> None:
         """Hear how a run ended, or why it could not be run."""
@@ -107,8 +118,9 @@ class Watch(Protocol):
 class Drive:
     """Some jobs, from the first to the last. `retries` counts further attempts at one that was not green."""
 
-    work: Callable[[Attempt, Callable[[], None]], Ended]
-    """Runs an attempt, and calls what it is given once its command and all that looks at its traces have ended."""
+    work: Callable[[Attempt, Callable[[], None], Callable[[], None]], Ended]
+    """Runs an attempt. The first call that it is given is for when the run begins and nothing speaks against it,
+    the second for when its command and all that looks at its traces have ended."""
     watch: Watch
     admission: Admission
     interrupts: Interrupts
@@ -121,7 +133,7 @@ class Drive:
     _waiting: list[Job] = field(default_factory=list)
     _running: dict[Future[Ended], Attempt] = field(default_factory=dict)
     _busy: dict[int, Attempt] = field(default_factory=dict)
-    _events: SimpleQueue[int | Future[Ended]] = field(default_factory=SimpleQueue)
+    _events: SimpleQueue[_Begun | _Done | Future[Ended]] = field(default_factory=SimpleQueue)
     _alone: set[ShardKey] = field(default_factory=set)
     _tries: dict[ShardKey, int] = field(default_factory=dict)
     _told: dict[ShardKey, str] = field(default_factory=dict)
@@ -154,10 +166,13 @@ class Drive:
             event = self._events.get(timeout=TICK_S)
         except Empty:
             return
-        if isinstance(event, int):
-            self._free(event)
-        else:
-            self._finish(event)
+        match event:
+            case _Begun(attempt):
+                self.watch.started(attempt)
+            case _Done(attempt):
+                self._free(attempt)
+            case _:
+                self._finish(event)
 
     def _is_over(self) -> bool:
         return self._is_stopped or bool(self.interrupts.received)
@@ -177,7 +192,6 @@ class Drive:
             self._waiting.remove(job)
             number = self._tries[job.key] = self._tries.get(job.key, 0) + 1
             attempt = Attempt(job=job, number=number, grant=answer, began_s=time.monotonic(), alone=alone)
-            self.watch.started(attempt)
             self._submit(pool, attempt)
 
     def _writes_what_another_does(self, job: Job) -> bool:
@@ -185,17 +199,16 @@ class Drive:
 
     def _submit(self, pool: ThreadPoolExecutor, attempt: Attempt) -> None:
         """Start an attempt; beside others, the next may start while this one's receipt is still being written."""
-        place = id(attempt)
-        self._busy[place] = attempt
-        ended = (lambda: self._events.put(place)) if self.slots > 1 else (lambda: None)
-        future = pool.submit(self.work, attempt, ended)
+        self._busy[id(attempt)] = attempt
+        began = partial(self._events.put, _Begun(attempt))
+        ended = partial(self._events.put, _Done(attempt)) if self.slots > 1 else (lambda: None)
+        future = pool.submit(self.work, attempt, began, ended)
         self._running[future] = attempt
         future.add_done_callback(self._events.put)
 
-    def _free(self, place: int) -> None:
+    def _free(self, attempt: Attempt) -> None:
         """Give back what an attempt held, once."""
-        attempt = self._busy.pop(place, None)
-        if attempt is not None:
+        if self._busy.pop(id(attempt), None) is not None:
             self.admission.take_back(attempt.grant)
 
     def _wait_or_give_up(self, job: Job, blocked: Blocked) -> None:
@@ -210,7 +223,7 @@ class Drive:
 
     def _finish(self, future: Future[Ended]) -> None:
         attempt = self._running.pop(future)
-        self._free(id(attempt))
+        self._free(attempt)
         job = attempt.job
         try:
             ended = future.result()
@@ -219,8 +232,11 @@ class Drive:
             self._put_back(job)
             return
         except Stop as stop:
-            self._is_stopped, self.stopped = True, self.stopped or stop.error
             self._put_back(job)
+            if stop.error is not None and not self._is_stopped:
+                more = f"{len(self._waiting)} shards are left" if len(self._waiting) > 1 else f"{job.key} is left"
+                self.watch.news(f"nothing more is started, {more}: {stop.error.message} [{stop.error.code}]")
+            self._is_stopped, self.stopped = True, self.stopped or stop.error
             return
         self.watch.ended(attempt, time.monotonic() - attempt.began_s, ended)
         if ended.fault is not None:

@@ -23,15 +23,16 @@ from gitledger.store.worktree import WorkTreeState, work_tree_state
 from gitledger.suites.result import SuiteResult
 from gitledger.trust.sign import sign_payload
 from gitledger.trust.signer import Signer
+from gitledger.workflows.aftermath import Executed
 from gitledger.workflows.compose import compose
-from gitledger.workflows.execute import Executed, execute
+from gitledger.workflows.execute import execute
 from gitledger.workflows.notes_author import notes_identity, notes_message
 from gitledger.workflows.request import Before, RecordRequest
 from gitledger.workflows.session import Session
 from gitledger.workflows.spool import write_entry
 from gitledger.workflows.target import head_of
 
-__all__ = ["Recorded", "keep", "look", "record"]
+__all__ = ["Recorded", "keep", "look", "record", "shadows_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +97,8 @@ def keep(
     error = None
     with turn:
         envelope = Envelope(payload=payload, signature=None) if signer is None else sign_payload(payload, signer)
+        if request.flight is not None:
+            request.flight.about_to_store(envelope.id)
         try:
             store(receipt, envelope, bodies)
         except StoreError as caught:

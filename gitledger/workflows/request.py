@@ -14,7 +14,7 @@ from gitledger.records.ids import CommitId, ShardKey
 from gitledger.store.worktree import WorkTreeState
 from gitledger.workflows.flight import Flight
 
-__all__ = ["Before", "RecordRequest"]
+__all__ = ["Before", "RecordRequest", "nearer"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,3 +64,11 @@ class Before:
     state: WorkTreeState
     manifest: Manifest
     shadows: tuple[str, ...] = ()
+
+
+def nearer(declared_s: float | None, asked_s: float | None) -> float | None:
+    """Return the smaller of a shard's own time-out and the one that was asked for; None where there is neither.
+
+    A shard declares how long its run may take at most; who runs it may be less patient, and not more.
+    """
+    return min((seconds for seconds in (declared_s, asked_s) if seconds is not None), default=None)

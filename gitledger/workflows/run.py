@@ -9,9 +9,10 @@ from __future__ import annotations
 import posixpath
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gitledger.config.schema import Config
+from gitledger.dataclass import dataclass
 from gitledger.errors import LedgerError, UsageError
 from gitledger.machine.admission import Admission, Need
 from gitledger.machine.devices import find_devices
@@ -29,12 +30,13 @@ from gitledger.workflows.drive import Drive, Job, Watch
 from gitledger.workflows.judge import Plan, plan
 from gitledger.workflows.merge import merge
 from gitledger.workflows.notes_author import notes_identity
+from gitledger.workflows.orphans import end_orphans
 from gitledger.workflows.recover import recover
+from gitledger.workflows.run_attempts import attempts_left, without_used_up
 from gitledger.workflows.run_result import RunResult
-from gitledger.workflows.run_shard import ShardRuns
+from gitledger.workflows.run_shard import ShardRuns, became_dirty
 from gitledger.workflows.session import Session
 from gitledger.workflows.target import head_of
-from gitledger.workflows.trusted import read_config
 
 __all__ = [
     "RunRequest",
@@ -85,8 +87,12 @@ def run(
     with sole_driver(session.repo.git_dir / "gitledger" / "run.lock") as held:
         _recover(session, request, signer, target, watch)
         found = plan(session, target, policy_from=request.policy_from, carry=request.carry)
-        asked, todo = chosen(found, request.shards, everything=request.everything)
-        result = RunResult(commit=target, asked=asked, union=found.union)
+        limit = found.case.trusted.config.policy.max_attempts
+        asked, wanted = chosen(found, request.shards, everything=request.everything)
+        todo, used_up = without_used_up(wanted, found.union, limit)
+        for fault in used_up.values():
+            watch.news(f"{fault.message} [{fault.code}]")
+        result = RunResult(commit=target, asked=asked, union=found.union, max_attempts=limit, faults=used_up)
         if todo:
             config = found.case.inputs.config
             notes_identity(session, config.notes)  # without one no receipt could be stored
@@ -94,7 +100,7 @@ def run(
             runs = ShardRuns(
                 session=session,
                 config=config,
-                trusted=found.case.trusted.config,
+                left=attempts_left(found.union, limit),
                 target=target,
                 signer=signer,
                 interrupts=interrupts,
@@ -116,8 +122,13 @@ def run(
             )
             drive.run(jobs_of(config, found.union, todo))
             result = replace(
-                result, results=drive.results, faults=drive.faults, stopped=drive.stopped, left=drive.left
+                result,
+                results=drive.results,
+                faults={**used_up, **drive.faults},
+                stopped=drive.stopped,
+                left=drive.left,
             )
+            result = _hold_to_its_tree(session, config, result, watch)
         if interrupts.received or result.stopped is not None:
             stands = plan(session, target, policy_from=request.policy_from, carry=request.carry)
             interrupted = interrupts.received[0] if interrupts.received else None
@@ -128,24 +139,17 @@ def run(
 
 
 def _recover(session: Session, request: RunRequest, signer: Signer | None, target: CommitId, watch: Watch) -> None:
-    """Record what runs had come to whose driver was killed, and tell of it."""
+    """End what runs left behind whose driver was killed, record what they had come to, and tell of both."""
     folder = session.repo.git_dir / "gitledger"
-    if not any((folder / "flight").glob("*")):
+    if not any((folder / "flight").glob("*.json")):
         return
-    config = read_config(session.repo, target)
-    for done in recover(
-        session,
-        config,
-        target,
-        signer,
-        notes=folder / "flight",
-        logs=folder / "logs",
-        user=request.user,
-        mode=request.mode,
-    ):
-        counts = done.receipt.counts
+    for sentence in end_orphans(session, folder / "flight"):
+        watch.news(sentence)
+    for done in recover(session, target, signer, notes=folder / "flight", logs=folder / "logs", user=request.user):
+        counts, receipt = done.receipt.counts, done.receipt
         what = f"{counts.passed} passed and {counts.failed + counts.error} failed of {counts.collected}"
-        watch.news(f"recorded what {done.receipt.key} had come to when its driver was killed: {what}")
+        why = f" ({', '.join(receipt.reasons)})" if receipt.reasons else ""
+        watch.news(f"recorded what {receipt.key} had come to when its driver was killed: {what}{why}")
 
 
 def chosen(
@@ -230,6 +234,26 @@ def refuse_dirt(session: Session, config: Config, keys: Collection[ShardKey]) ->
             f"the work tree differs from the commit in {', '.join(dirt[:MAX_NAMED])}{more}",
             "commit it, ignore it in .gitignore, or put it away (`git stash -u`)",
         )
+
+
+def _hold_to_its_tree(session: Session, config: Config, result: RunResult, watch: Watch) -> RunResult:
+    """Return the result, stopped by `became-dirty` where a receipt of it is dirty and no later start has said so.
+
+    What the last shard left behind is said as well: the next run would refuse to begin.
+    """
+    if result.stopped is not None:
+        return result
+    paths = sorted({path for key in result.results for path in config.shard(key).paths})
+    state = work_tree_state(session.repo.git, scope_paths=paths, names=CHAIN_FILES)
+    receipts = [item.receipt for items in result.results.values() for item in items]
+    dirt = {*state.changed, *state.untracked, *(path for one in receipts for path in one.repo.dirty_paths)}
+    if not dirt:
+        return result
+    error = became_dirty(dirt)
+    if any(one.repo.dirty for one in receipts) and not config.policy.allow_dirty:
+        return replace(result, stopped=error)
+    watch.news(f"{error.message}: the next run won't begin [{error.code}]; try: {error.hint}")
+    return result
 
 
 def merge_what_stands(

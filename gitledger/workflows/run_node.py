@@ -12,6 +12,7 @@ from gitledger.machine.interrupts import Interrupts
 from gitledger.records.ids import ShardKey
 from gitledger.workflows.asked import Asked, request_of
 from gitledger.workflows.record import Recorded, record
+from gitledger.workflows.request import nearer
 from gitledger.workflows.session import Session
 from gitledger.workflows.target import head_of
 from gitledger.workflows.trusted import read_config
@@ -48,7 +49,7 @@ def run_into_spool(
         request = replace(
             request,
             stall_s=stall_s,
-            timeout_s=request.timeout_s if timeout_s is None else timeout_s,
+            timeout_s=nearer(request.timeout_s, timeout_s),
             mode=mode,
             user=user,
             echo=echo,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import EXIT_NO, EXIT_NOT_STORED, EXIT_YES, LedgerError
 from gitledger.records.ids import CommitId, RecordId, ShardKey
 from gitledger.records.receipt import ShardReceipt
@@ -13,6 +14,7 @@ from gitledger.verdict.plan import describe_choice
 from gitledger.verdict.union import Union
 from gitledger.workflows.merge import Merged
 from gitledger.workflows.record import Recorded
+from gitledger.workflows.run_attempts import overdrawn
 
 __all__ = ["Brought", "RunResult"]
 
@@ -44,6 +46,7 @@ class RunResult:
     left: tuple[ShardKey, ...] = ()
     stopped: LedgerError | None = None
     interrupted: int | None = None
+    max_attempts: int | None = None
     merge: Merged | None = None
     merge_error: LedgerError | None = None
 
@@ -60,6 +63,11 @@ class RunResult:
         return tuple(key for key in self.asked if key in stale and key not in never)
 
     @property
+    def overdrawn(self) -> tuple[ShardKey, ...]:
+        """Shards that were run more often on this commit than policy allows: verify rejects it."""
+        return overdrawn(self.union, self.asked, self.max_attempts)
+
+    @property
     def is_merge_refused(self) -> bool:
         """Tell whether every shard is covered, and there is still no green merged receipt to be had."""
         if self.uncovered:
@@ -73,7 +81,7 @@ class RunResult:
         """Return 0 only where all that was asked for is green, and the merge if there was one.
 
         128 and the signal; 3 where a receipt is not stored; 2 where the tree was no longer the commit's; 1 for a
-        shard that is not green; 99 where nothing failed and the machine could not run all.
+        shard that is not green, or was run too often; 99 where nothing failed and the machine could not run all.
         """
         if self.interrupted is not None:
             return 128 + self.interrupted
@@ -83,7 +91,7 @@ class RunResult:
             return self.merge_error.exit_status
         if self.stopped is not None:
             return self.stopped.exit_status
-        if self.red or self.is_merge_refused:
+        if self.red or self.overdrawn or self.is_merge_refused:
             return EXIT_NO
         return min((fault.exit_status for fault in self.faults.values()), default=EXIT_YES)
 
@@ -102,6 +110,7 @@ class RunResult:
             "not_started": [_named(key) for key in self.left],
             "ran": [_ran(key, item) for key, items in self.results.items() for item in items],
             "shards": [rows[key] for key in self.asked if key in rows],
+            "too_many_attempts": [_named(key) for key in self.overdrawn],
             "uncovered": [_named(key) for key in self.uncovered],
             "stopped": None
             if self.stopped is None

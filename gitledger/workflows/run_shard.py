@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection
+from dataclasses import field, replace
 from pathlib import Path
 
 from gitledger.config.schema import Config
+from gitledger.dataclass import dataclass
 from gitledger.errors import InternalError, LedgerError, UsageError
 from gitledger.machine.interrupts import Interrupts
 from gitledger.records.ids import CommitId, ShardKey
-from gitledger.records.receipt import ShardReceipt
 from gitledger.trust.signer import Signer
+from gitledger.verdict.attempts import is_counted
 from gitledger.workflows.asked import Asked, request_of
 from gitledger.workflows.drive import Attempt, Ended, NotAlone, Stop
 from gitledger.workflows.flight import take_off
 from gitledger.workflows.record import look, record
-from gitledger.workflows.request import Before, RecordRequest
+from gitledger.workflows.request import Before, RecordRequest, nearer
+from gitledger.workflows.run_attempts import may_retry
 from gitledger.workflows.session import Session, open_session
 
-__all__ = ["ShardRuns", "may_retry"]
-
-_FINAL = frozenset({"other-command", "head-moved", "extra-moved", "interrupted"})
-"""Reasons that another attempt would only repeat."""
+__all__ = ["ShardRuns", "became_dirty"]
 
 
 @dataclass(slots=True, kw_only=True)
 class ShardRuns:
-    """What the runs of one driver share. `config` declares the shards, `trusted` holds the policy.
+    """What the runs of one driver share. `config` declares the shards, `left` holds the attempts that each has.
 
     Each thread has a session of its own, since git's library serves one at a time; they sign and store one after
     the other.
@@ -36,7 +35,7 @@ class ShardRuns:
 
     session: Session
     config: Config
-    trusted: Config
+    left: dict[ShardKey, int | None]
     target: CommitId
     signer: Signer | None
     interrupts: Interrupts
@@ -50,7 +49,7 @@ class ShardRuns:
     _turn: threading.Lock = field(default_factory=threading.Lock)
     _own: threading.local = field(default_factory=threading.local)
 
-    def record(self, attempt: Attempt, ended: Callable[[], None]) -> Ended:
+    def record(self, attempt: Attempt, began: Callable[[], None], ended: Callable[[], None]) -> Ended:
         """Run and record one attempt, in a thread of its own; raises `Stop`, `NotAlone` and `InternalError`."""
         if self.interrupts.received:
             raise Stop
@@ -60,22 +59,27 @@ class ShardRuns:
             session = self._session(attempt)
             before = look(session, request.definition)
             self._require_clean(before, alone=attempt.alone)
+            began()
             with take_off(self.folder / "flight", key) as flight:
                 request = replace(request, flight=flight)
                 done = record(session, request, self.signer, before=before, turn=self._turn, ended=ended)
+                if done.stored:
+                    flight.clear()
         except InternalError:
             raise
         except LedgerError as error:
             return Ended(fault=error)
-        limit = self.trusted.policy.max_attempts
-        return Ended(recorded=done, may_retry=done.stored and may_retry(done.receipt, limit))
+        left = self.left.get(key)
+        if left is not None and is_counted(done.receipt):
+            left = self.left[key] = left - 1
+        return Ended(recorded=done, may_retry=done.stored and may_retry(done.receipt, left))
 
     def _request(self, key: ShardKey) -> RecordRequest:
         request = request_of(self.config, Asked(shard=str(key)))
         echo = self.echo
         return replace(
             request,
-            timeout_s=request.timeout_s if self.timeout_s is None else self.timeout_s,
+            timeout_s=nearer(request.timeout_s, self.timeout_s),
             stall_s=self.stall_s,
             mode=self.mode,
             pass_agent=self.pass_agent,
@@ -117,20 +121,15 @@ class ShardRuns:
         if before.head != self.target:
             text = f"HEAD moved from {self.target[:12]} to {before.head[:12]}; commits are never mixed"
             raise Stop(UsageError("head-moved", text, "git ledger run, which begins with what is stale there"))
-        dirt = sorted({*before.state.changed, *before.state.untracked, *before.shadows})
+        dirt = {*before.state.changed, *before.state.untracked, *before.shadows}
         if dirt and not alone:
             raise NotAlone
         if dirt:
-            text = f"the work tree is not the commit's any more: {', '.join(dirt[:5])}"
-            hint = "ignore it in .gitignore, or let the command clean up; `git ledger run` resumes"
-            raise Stop(UsageError("became-dirty", text, hint))
+            raise Stop(became_dirty(dirt))
 
 
-def may_retry(receipt: ShardReceipt, max_attempts: int | None) -> bool:
-    """Tell whether another attempt could end better than this one, and policy would count it."""
-    return (
-        not receipt.is_green
-        and not receipt.repo.dirty
-        and not _FINAL.intersection(receipt.reasons)
-        and (max_attempts is None or receipt.shard.attempt < max_attempts)
-    )
+def became_dirty(dirt: Collection[str]) -> UsageError:
+    """Return the error for a work tree that is no more the commit's, in these paths."""
+    text = f"the work tree is not the commit's any more: {', '.join(sorted(dirt)[:5])}"
+    hint = "ignore it in .gitignore, or let the command clean up; `git ledger run` resumes"
+    return UsageError("became-dirty", text, hint)

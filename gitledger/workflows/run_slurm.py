@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 
 from gitledger.config.schema import Config
+from gitledger.dataclass import dataclass
 from gitledger.errors import InconclusiveError, LedgerError, MachineError, UsageError
 from gitledger.machine.interrupts import Interrupts
 from gitledger.machine.slurm import Slurm
@@ -24,11 +25,12 @@ from gitledger.verdict.verify import agreeing_snapshot
 from gitledger.workflows.drive import Job, Watch
 from gitledger.workflows.judge import Plan, plan
 from gitledger.workflows.notes_author import notes_identity
+from gitledger.workflows.request import nearer
 from gitledger.workflows.run import RunRequest, chosen, jobs_of, merge_what_stands, refuse_dirt
+from gitledger.workflows.run_attempts import attempts_left, may_retry, without_used_up
 from gitledger.workflows.run_collect import collect, receipts_on
 from gitledger.workflows.run_node import fault_of
 from gitledger.workflows.run_result import Brought, RunResult
-from gitledger.workflows.run_shard import may_retry
 from gitledger.workflows.session import Session
 from gitledger.workflows.slurm_submission import Submission
 from gitledger.workflows.target import head_of
@@ -85,7 +87,7 @@ def batches_of(
         groups.setdefault((job.need.gpus, job.need.memory_bytes, chunk), []).append(job)
     found = []
     for (gpus, memory_bytes, _), items in groups.items():
-        times = [timeout_s if timeout_s is not None else config.shard(job.key).timeout for job in items]
+        times = [nearer(config.shard(job.key).timeout, timeout_s) for job in items]
         known = [value for value in times if value is not None]
         found.append(
             Batch(
@@ -164,13 +166,16 @@ class _Trip:
         config = found.case.inputs.config
         if self.collect(config):  # what an earlier submission left
             found = self.plan()
-        asked, todo = chosen(found, self.request.shards, everything=self.request.everything)
+        limit = found.case.trusted.config.policy.max_attempts
+        asked, wanted = chosen(found, self.request.shards, everything=self.request.everything)
+        todo, faults = without_used_up(wanted, found.union, limit)
+        for fault in faults.values():
+            self.watch.news(f"{fault.message} [{fault.code}]")
         jobs = jobs_of(config, found.union, todo)
-        result = RunResult(commit=self.target, asked=asked, union=found.union)
-        faults: dict[ShardKey, LedgerError] = {}
+        result = RunResult(commit=self.target, asked=asked, union=found.union, max_attempts=limit, faults=faults)
         if jobs:
             self.before = self.records()
-            faults = self.go(config, found, submitted, jobs)
+            faults |= self.go(config, limit, submitted, jobs)
             result = replace(result, results=self.results(jobs), faults=faults)
         if self.interrupts.received:
             self.say_how_to_go_on(submitted)
@@ -184,10 +189,9 @@ class _Trip:
         return plan(self.session, self.target, policy_from=self.request.policy_from, carry=self.request.carry)
 
     def go(
-        self, config: Config, found: Plan, submitted: Submission, jobs: list[Job]
+        self, config: Config, limit: int | None, submitted: Submission, jobs: list[Job]
     ) -> dict[ShardKey, LedgerError]:
         """Submit, wait and collect, again for what may be retried; return the shards that left nothing."""
-        limit = found.case.trusted.config.policy.max_attempts
         lost: dict[ShardKey, LedgerError] = {}
         for _ in range(1 + self.request.retries):
             known = self.records()
@@ -199,7 +203,8 @@ class _Trip:
             self.wait_for_files(config, partial(self.missing, jobs, known))
             lost |= {key: self.lost(submitted, key) for key in self.missing(jobs, known)}
             newest = {key: items[-1].receipt for key, items in self.results(jobs).items()}
-            jobs = [job for job in jobs if job.key in newest and may_retry(newest[job.key], limit)]
+            left = attempts_left(self.plan().union, limit) if limit is not None else {}
+            jobs = [job for job in jobs if job.key in newest and may_retry(newest[job.key], left.get(job.key))]
             if not jobs:
                 break
         return lost

@@ -7,6 +7,7 @@ import os
 import pty
 import signal
 import stat
+import subprocess
 import sys
 import textwrap
 import threading
@@ -17,9 +18,9 @@ from pathlib import Path
 import pytest
 
 from gitledger.errors import MachineError
-from gitledger.machine.child import shell_status
+from gitledger.machine.child import read_end, shell_status
 from gitledger.machine.interrupts import Interrupts
-from gitledger.machine.processes import MARKER, marked
+from gitledger.machine.processes import MARKER, end_marked, marked
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="descendants are found through /proc")
 
@@ -594,6 +595,33 @@ def test_r22_a_killed_keeper_takes_everything_along_and_the_driver_says_killed(b
     assert not pids.alive()
 
 
+ORPHAN = "(env -i setsid sh -c 'echo $$ > {folder}/orphan; exec sleep 300' &); echo $$ > $PIDS/main; "
+AWAIT_ORPHAN = "until test -s $PIDS/orphan; do sleep 0.02; done; "
+
+
+@linux
+def test_r22_a_command_that_kills_its_keeper_leaves_nothing_though_it_has_no_marker_and_its_own_session(
+    bench, pids
+):
+    ended = bench.sh(ORPHAN.format(folder=pids.folder) + AWAIT_ORPHAN + "kill -KILL $PPID; sleep 300")
+
+    assert (ended.status, ended.signal) == (None, signal.SIGKILL)
+    assert len(pids.all()) == 2
+    assert not pids.alive()
+
+
+@linux
+def test_r22_keeper_and_driver_killed_at_once_leave_nothing(bench, pids, eventually):
+    driver = bench.driver(["sh", "-c", ORPHAN.format(folder=pids.folder) + "sleep 300"])
+    assert eventually(lambda: len(pids.all()) == 2)
+
+    os.kill(driver.pid, signal.SIGSTOP)
+    os.kill(_keeper_of(int((pids.folder / "main").read_text())), signal.SIGKILL)
+    driver.kill()
+
+    assert eventually(lambda: not pids.alive())
+
+
 def _keeper_of(main: int) -> int:
     return int(Path(f"/proc/{main}/stat").read_text().rpartition(")")[2].split()[1])
 
@@ -603,6 +631,85 @@ def test_nothing_that_carries_the_marker_is_left(bench):
     bench.sh(f"echo ${MARKER}; setsid sleep 300 & exit 0")
 
     assert marked(bench.output().decode().strip()) == ()
+
+
+# -- what the keeper writes down ------------------------------------------------------------------------------
+
+
+def test_the_end_of_a_command_is_written_down_as_it_is_told(bench, tmp_path):
+    file = tmp_path / "end"
+    for line, code in (("exit 0", 0), ("exit 7", 7), ("kill -SEGV $$", -signal.SIGSEGV)):
+        ended = bench.sh(f"ulimit -c 0; {line}", end_file=file)
+        noted = read_end(file)
+        assert (noted.code, noted.reason, noted.was_told) == (code, "-", False)
+        assert noted.duration_ns == ended.duration_ns
+        assert abs(noted.ended_ns / 1e9 - ended.ended_at.timestamp()) < 2
+    bench.sh("sleep 300", timeout_s=0.3, end_file=file)
+    assert read_end(file).reason == "timeout"
+    assert list(tmp_path.glob("*.half")) == []
+
+
+@pytest.mark.parametrize("text", ["", "0 1 - 5", "x 1 - 5 6", "999999999999999999999 1 - 5 6"])
+def test_a_note_of_an_end_that_is_none_says_nothing(tmp_path, text):
+    (tmp_path / "end").write_text(text)
+    assert read_end(tmp_path / "end") is None
+    assert read_end(tmp_path / "no such file") is None
+
+
+def test_where_the_end_can_not_be_written_down_the_run_goes_on(bench, tmp_path):
+    assert bench.sh("exit 3", end_file=tmp_path / "no such folder" / "end").status == 3
+
+
+@linux
+def test_r22_a_command_that_had_failed_before_its_driver_was_killed_is_not_called_orphaned(
+    bench, pids, eventually
+):
+    """Its keeper wakes to find both at once: the end came first."""
+    file = bench.folder / "end"
+    go = bench.folder / "go"
+    line = f"echo $$ > $PIDS/main; until test -e {go}; do sleep 0.02; done; exit 7"
+    driver = bench.driver(["sh", "-c", line], f"end_file=Path({str(file)!r})")
+    assert eventually(pids.all)
+    keeper = _keeper_of(pids.all()[0])
+
+    os.kill(keeper, signal.SIGSTOP)
+    go.touch()
+    assert eventually(lambda: not pids.alive())
+    driver.kill()
+    driver.wait(30)
+    os.kill(keeper, signal.SIGCONT)
+
+    assert eventually(lambda: read_end(file))
+    assert (read_end(file).code, read_end(file).reason) == (7, "-")
+
+
+@linux
+def test_r22_a_command_that_ends_since_its_driver_was_killed_was_told_to(bench, pids, eventually):
+    file = bench.folder / "end"
+    line = "trap 'exit 5' TERM; echo $$ > $PIDS/main; while :; do sleep 0.05; done"
+    driver = bench.driver(["sh", "-c", line], f"end_file=Path({str(file)!r})")
+    assert eventually(pids.all)
+
+    driver.kill()
+
+    assert eventually(lambda: read_end(file))
+    assert (read_end(file).code, read_end(file).reason, read_end(file).was_told) == (5, "orphaned", True)
+
+
+@linux
+def test_a_failure_that_was_there_before_the_signal_was_not_interrupted(bench, pids, eventually):
+    """What the command left behind is being seen off when Ctrl-C comes: its own end is known already."""
+    line = "(trap '' TERM; echo $$ > $PIDS/left; exec sleep 300) & sleep 0.1; exit 1"
+    file = bench.folder / "end"
+    driver = bench.driver(["sh", "-c", line], f"end_file=Path({str(file)!r})")
+    assert eventually(lambda: read_end(file))
+    time.sleep(0.3)
+
+    driver.send_signal(signal.SIGINT)
+    said, _ = driver.communicate(timeout=20)
+
+    told = ast.literal_eval(said)
+    assert (told["status"], told["interrupted"], told["leftovers"]) == (1, False, 1)
 
 
 def test_one_signal_stops_every_command_of_a_driver_with_threads(bench, pids, eventually):
@@ -626,3 +733,18 @@ def test_one_signal_stops_every_command_of_a_driver_with_threads(bench, pids, ev
     assert interrupts.received == [signal.SIGTERM]
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     assert not pids.alive()
+
+
+@linux
+def test_r22_what_carries_a_dead_runs_marker_is_ended_by_term_and_then_by_kill(bench, pids, eventually):
+    env = {**bench.env, MARKER: "outer:0123456789abcdef"}
+    soft = "trap 'echo $$ > $PIDS/heeded; exit 0' TERM; echo $$ > $PIDS/soft; while :; do sleep 0.05; done"
+    lines = (soft, "trap '' TERM; echo $$ > $PIDS/hard; while :; do sleep 0.05; done")
+    started = [subprocess.Popen(["sh", "-c", line], env=env, start_new_session=True) for line in lines]
+    assert eventually(lambda: len(pids.all()) == 2)
+
+    assert end_marked("0123456789abcdef", grace_s=0.5) >= 2
+
+    assert [process.wait(30) for process in started] == [0, -signal.SIGKILL]
+    assert (pids.folder / "heeded").exists()
+    assert end_marked("0123456789abcdef") == 0

@@ -287,8 +287,10 @@ class Listener:
     def __init__(self) -> None:
         self.waited: list[str] = []
         self.heard: list[str] = []
+        self.begun: list[str] = []
 
-    def started(self, attempt: Any) -> None: ...
+    def started(self, attempt: Any) -> None:
+        self.begun.append(str(attempt.job.key))
 
     def ended(self, attempt: Any, seconds: float, ended: Any) -> None: ...
 

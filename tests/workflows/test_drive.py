@@ -52,7 +52,7 @@ def wait_until(condition, seconds: float = 20.0) -> bool:
 def test_never_more_run_than_there_are_slots_and_all_slots_are_used():
     running, most, lock = set(), [0], threading.Lock()
 
-    def work(attempt, ended):
+    def work(attempt, began, ended):
         with lock:
             running.add(attempt.job.key)
             most[0] = max(most[0], len(running))
@@ -69,7 +69,7 @@ def test_never_more_run_than_there_are_slots_and_all_slots_are_used():
 def test_the_next_begins_while_a_receipt_is_still_being_written():
     written, begun = threading.Event(), []
 
-    def work(attempt, ended):
+    def work(attempt, began, ended):
         begun.append(str(attempt.job.key))
         if str(attempt.job.key) == "a":
             ended()
@@ -85,7 +85,7 @@ def test_the_next_begins_while_a_receipt_is_still_being_written():
 def test_one_at_a_time_is_one_to_its_very_end():
     busy, overlaps = [], []
 
-    def work(attempt, ended):
+    def work(attempt, began, ended):
         overlaps.append(len(busy))
         busy.append(1)
         ended()
@@ -100,7 +100,7 @@ def test_one_at_a_time_is_one_to_its_very_end():
 def test_who_must_be_alone_is_started_again_when_nothing_else_runs():
     running, seen = set(), []
 
-    def work(attempt, ended):
+    def work(attempt, began, ended):
         name = str(attempt.job.key)
         running.add(name)
         try:
@@ -121,7 +121,7 @@ def test_who_must_be_alone_is_started_again_when_nothing_else_runs():
 def test_after_a_stop_nothing_starts_and_what_runs_is_seen_to_its_end():
     finished = []
 
-    def work(attempt, ended):
+    def work(attempt, began, ended):
         if str(attempt.job.key) == "a":
             raise Stop(UsageError("head-moved", "HEAD moved"))
         time.sleep(0.1)
@@ -137,7 +137,7 @@ def test_after_a_stop_nothing_starts_and_what_runs_is_seen_to_its_end():
 def test_an_error_that_nobody_answers_for_ends_what_runs_before_it_is_raised():
     ends = []
 
-    def work(attempt, ended):
+    def work(attempt, began, ended):
         if str(attempt.job.key) == "a":
             raise InternalError("internal", "our own fault")
         ends.append(wait_until(lambda: interrupts.received))
@@ -152,7 +152,7 @@ def test_an_error_that_nobody_answers_for_ends_what_runs_before_it_is_raised():
 def test_a_shard_that_can_never_run_here_is_given_up_and_the_others_run():
     ran = []
 
-    def work(attempt, ended):
+    def work(attempt, began, ended):
         ran.append(str(attempt.job.key))
         return Ended()
 

@@ -97,12 +97,34 @@ def test_gitlab_gets_a_child_pipeline_with_a_job_for_each(planned):
     pipeline = yaml.safe_load(planned.ledger("plan", "--format", "gitlab").out)
 
     assert pipeline.pop("workflow") == {"rules": [{"when": "always"}]}
-    assert pipeline.pop(".git-ledger")["script"][-1] == "git ledger run --mode ci $GITLEDGER_SHARDS"
+    del pipeline[".git-ledger"]
     assert list(pipeline) == ["shard unit-1-of-2", "shard unit-2-of-2", "shard l1@a100", "shard l1@mi300"]
     assert pipeline["shard l1@a100"] == {
         "extends": ".git-ledger",
         "variables": {"GITLEDGER_GPUS": "1", "GITLEDGER_SHARDS": "l1@a100", "GITLEDGER_VARIANT": "a100"},
     }
+
+
+def test_a_job_of_gitlab_runs_its_own_shards_and_is_red_for_no_other(make_project):
+    """Whoever ends last covers the whole; a merge of it would be red for what another job did."""
+    shards = '  bad: {paths: [src], command: "false", results: exit-status}\n'
+    shards += "".join(
+        f'  {name}: {{paths: [src], command: "true", results: exit-status}}\n' for name in ("good", "last")
+    )
+    project = make_project(f"version: 1\nrepository: demo\nshards:\n{shards}", {"src/a": "1"})
+    text = project.ledger("plan", "--format", "gitlab", "--max-jobs", "2").out
+    pipeline = yaml.safe_load(text)
+    script = [line for line in pipeline[".git-ledger"]["script"] if "sync" not in line]
+    jobs = [job["variables"]["GITLEDGER_SHARDS"] for name, job in pipeline.items() if name.startswith("shard ")]
+    ends = {}
+    for words in sorted(jobs, key=lambda words: "bad" not in words):
+        env = {**project.repo.env, "GITLEDGER_SHARDS": words}
+        done = subprocess.run(
+            ["bash", "-eo", "pipefail", "-c", "\n".join(script)], cwd=project.path, env=env, timeout=120
+        )
+        ends[words] = done.returncode
+
+    assert {("bad" in words, status) for words, status in ends.items()} == {(True, 1), (False, 0)}
 
 
 def test_gitlab_takes_the_jobs_template_from_a_file_of_the_repository(planned):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import threading
 import time
 from pathlib import Path
@@ -97,6 +98,18 @@ def test_a_command_that_does_not_exist_is_no_failure_of_a_test(driven):
     assert project.plan() == {"b": ("fresh", "recorded"), "a": ("stale", "never-recorded")}
 
 
+@pytest.mark.parametrize(("declared", "asked"), [("300ms", 60.0), ("1h", 0.3)])
+def test_r05_the_smaller_of_two_time_outs_holds(driven, declared, asked):
+    """A shard that declares how long it may take is not given more by whoever runs it, and may be given less."""
+    project = driven(config({"a": f"exec sleep 60 ##, timeout: {declared}"}))
+
+    done = project.run(timeout_s=asked)
+
+    [[item]] = done.results.values()
+    assert "timeout" in item.receipt.reasons
+    assert (item.receipt.session.ended_at - item.receipt.session.started_at).total_seconds() < 20
+
+
 # --- attempts ---------------------------------------------------------------------------------------------------
 
 FLAKY = "echo x >> $OUT/ran; test $(wc -l < $OUT/ran) -ge 3"
@@ -116,13 +129,45 @@ def test_retries_are_attempts_and_all_are_kept(driven):
     assert len(row["attempts"]) == 3
 
 
-def test_no_more_attempts_are_made_than_policy_counts(driven):
-    project = driven(config({"a": FLAKY}, "{max_attempts: 2}"))
+def test_no_more_attempts_are_made_than_policy_counts_over_all_runs(driven):
+    """Else a third call would end green, and verify would reject what it made."""
+    project = driven(config({"a": FLAKY, "b": "true"}, "{max_attempts: 2}"))
 
     done = project.run(retries=5)
+    again = project.run(everything=True)
 
-    assert [len(items) for items in done.results.values()] == [2]
-    assert done.exit_status == 1
+    assert [len(done.results[key]) for key in done.results if key.name == "a"] == [2]
+    assert (done.exit_status, again.exit_status) == (1, 1)
+    assert [(str(key), fault.code) for key, fault in again.faults.items()] == [("a", "attempts-used-up")]
+    assert project.ran() == ["x", "x"]
+    assert any("policy.max_attempts allows 2 attempts" in text for text in project.watch.heard)
+
+
+def test_a_run_is_no_success_where_verify_counts_too_many_attempts(driven):
+    project = driven(config({"a": FLAKY}, "{max_attempts: 2}"))
+    for status in (1, 1, 0):
+        project.ledger("record", "--shard", "a", expect=status)
+
+    done = project.run()
+
+    assert project.verify() == ("failed", {"too-many-attempts"})
+    assert (done.exit_status, [str(key) for key in done.overdrawn], done.results) == (1, ["a"], {})
+
+
+def test_an_interrupted_attempt_uses_none_up(driven):
+    """It is kept and listed as an attempt (R18), and says nothing of the tests: policy counts those that do."""
+    project = driven(config({"a": "echo x >> $OUT/ran; test -e $OUT/go || sleep 60"}, "{max_attempts: 1}"))
+    threading.Timer(1.0, os.kill, [os.getpid(), signal.SIGINT]).start()
+    interrupted = project.run()
+    (project.out / "go").touch()
+
+    done = project.run()
+
+    assert (interrupted.exit_status, done.exit_status) == (130, 0)
+    [row] = project.ledger("plan", "--json").document["shards"]
+    assert len(row["attempts"]) == 2
+    assert project.verify()[0] == "passed"
+    assert project.ledger("flaky", "--json").document == []
 
 
 # --- beside each other ------------------------------------------------------------------------------------------
@@ -191,6 +236,28 @@ def test_a_tree_that_a_shard_made_dirty_ends_the_run_before_more_is_in_vain(driv
     assert (done.stopped.code, done.exit_status) == ("became-dirty", 2)
     assert "src/left" in done.stopped.message
     assert len(project.ran()) == len(done.left) == 1
+    assert project.watch.begun == project.ran(), "what does not begin is not said to"
+    assert "nothing more is started, b is left: the work tree is not the commit's" in project.watch.heard[-1]
+
+
+def test_a_tracked_file_that_the_last_shard_changed_is_named_though_nothing_waits_any_more(driven):
+    project = driven(config({"a": "echo 2 > src/a.py"}))
+
+    done = project.run()
+
+    assert (done.stopped.code, done.exit_status, done.left) == ("became-dirty", 2, ())
+    assert "src/a.py" in done.stopped.message
+    assert project.plan() == {"a": ("stale", "dirty")}
+
+
+def test_a_file_that_the_last_shard_left_is_named_and_takes_nothing_from_what_is_green(driven):
+    project = driven(config({"a": "touch src/left"}))
+
+    done = project.run()
+
+    assert (done.stopped, done.exit_status, done.merge.outcome) == (None, 0, "passed")
+    assert "src/left" in project.watch.heard[-1]
+    assert "[became-dirty]" in project.watch.heard[-1]
 
 
 def test_r18_a_head_that_moves_ends_the_run_and_commits_are_never_mixed(driven):
@@ -201,6 +268,8 @@ def test_r18_a_head_that_moves_ends_the_run_and_commits_are_never_mixed(driven):
     done = project.run()
 
     assert (done.stopped.code, len(done.left)) == ("head-moved", 1)
+    assert len(project.watch.begun) == 1, "what does not begin is not said to"
+    assert "nothing more is started" in project.watch.heard[-1]
     [[item]] = done.results.values()
     assert "head-moved" in item.receipt.reasons
     assert not item.receipt.is_green
