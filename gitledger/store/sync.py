@@ -67,6 +67,11 @@ class Sync:
     timeout_s: float = NETWORK_TIMEOUT_S
     interactive: bool = False
     """Whether git and ssh may ask on the terminal."""
+    push_first: bool = False
+    """Whether to push at once what the remote lacked when last seen, and to look only where that is refused.
+
+    One connection instead of two; what others have published since is not taken up then.
+    """
 
     def connect(self) -> Remote:
         """Return the remote, with the time for all of this sync running."""
@@ -119,7 +124,10 @@ def _publish(sync: Sync, remote: Remote) -> PublishResult:
     said = "no try was made"
     for tries in sync.retry.attempts():
         beside = tries == 1
-        if not beside:
+        if tries == 0 and sync.push_first:
+            _unite_tracking(sync)
+            folded: Mapping[str, CommitId] = {}  # their refs are another connection's, of a sync that has the time
+        elif not beside:
             folded = _gather(sync, remote)
         gap = _Gap.measure(sync)
         if gap.is_closed:

@@ -10,6 +10,7 @@ from gitledger.dataclass import dataclass
 from gitledger.errors import ConfigError, LedgerError, UsageError
 from gitledger.store.refs import INBOX_PREFIX
 from gitledger.store.remote import IN_PUSH_VARIABLE
+from gitledger.store.ssh_sharing import one_connection
 from gitledger.workflows.judge import Verified, verify
 from gitledger.workflows.publish import sync_with
 from gitledger.workflows.push_rules import Rules, known_remote, own_rules, rules_of_remote
@@ -96,7 +97,20 @@ def pre_push(
     pushed = [line for line in lines if not line.is_delete and not line.is_ours]
     if session.environ.get(IN_PUSH_VARIABLE) or not pushed:
         return result
-    started = clock()
+    with one_connection(session.repo, url or remote) as repo:
+        return _hooked(replace(session, repo=repo), (remote, url), pushed, clock, runs)
+
+
+def _hooked(
+    session: Session,
+    given: tuple[str, str],
+    pushed: Iterable[PushLine],
+    clock: Callable[[], float],
+    runs: PushRun | None,
+) -> Pushed:
+    """Judge and publish; whatever has to be asked of the remote goes over one connection, where that can be."""
+    result, started = Pushed(), clock()
+    remote, url = given
     known = known_remote(session.repo, remote, url)
     rules = _rules(session, remote, known)
     each = [(line, its) for line in pushed for its in _of_line(session, line, rules, known)]
@@ -196,7 +210,7 @@ def _publish(session: Session, remote: str | None, left_s: float, result: Pushed
         result.messages.append("no time left to publish the ledger; `git ledger sync` publishes it")
         return
     try:
-        done = sync_with(session, remote, timeout_s=left_s).published
+        done = sync_with(session, remote, timeout_s=left_s, push_first=True).published
     except LedgerError as error:
         result.messages.append(f"the ledger was not published: {error}")
         return

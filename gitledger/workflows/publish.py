@@ -11,6 +11,7 @@ from gitledger.config.schema import NotesConfig
 from gitledger.dataclass import dataclass
 from gitledger.errors import ConfigError, StoreError
 from gitledger.store.remote import choose_remote, remote_names
+from gitledger.store.ssh_sharing import one_connection
 from gitledger.store.sync import NETWORK_TIMEOUT_S, PublishResult, Sync, fetch, publish
 from gitledger.workflows.notes_author import notes_identity, notes_message
 from gitledger.workflows.session import Session
@@ -73,28 +74,33 @@ def sync_with(
     fetch_only: bool = False,
     timeout_s: float = NETWORK_TIMEOUT_S,
     interactive: bool = False,
+    push_first: bool = False,
 ) -> Synced:
-    """Return what uniting with a remote came to.
+    """Return what uniting with a remote came to; whatever it takes goes over one ssh connection where that can be.
+
+    `push_first`: publish without looking first what the remote has by now.
 
     Raises `UsageError` `no-remote`, and `StoreError` where it could not be fetched or published (exit 3).
     """
     name = choose_remote(session.repo, remote)
     notes = _notes(session)
     waiting = sum(map(len, session.ledger.local_only(name).values()))
-    sync = Sync(
-        repository=session.repo,
-        ledger=session.ledger,
-        remote=name,
-        identity=notes_identity(session, notes),
-        # A server may demand a pattern of the commits that unite ledgers, too.
-        message=notes_message(notes, waiting),
-        timeout_s=timeout_s,
-        interactive=interactive,
-    )
-    if fetch_only:
-        fetch(sync)
-        return Synced(remote=name, published=None)
-    published = publish(sync)
+    with one_connection(session.repo, name) as repo:
+        sync = Sync(
+            repository=repo,
+            ledger=session.ledger,
+            remote=name,
+            identity=notes_identity(session, notes),
+            # A server may demand a pattern of the commits that unite ledgers, too.
+            message=notes_message(notes, waiting),
+            timeout_s=timeout_s,
+            interactive=interactive,
+            push_first=push_first,
+        )
+        if fetch_only:
+            fetch(sync)
+            return Synced(remote=name, published=None)
+        published = publish(sync)
     return Synced(remote=name, published=published, elsewhere=_elsewhere(session, name))
 
 
