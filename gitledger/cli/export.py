@@ -11,7 +11,7 @@ from gitledger.cli.output import Output
 from gitledger.cli.world import enter, with_offline, with_policy
 from gitledger.errors import EXIT_YES
 
-FORMATS = ("coverage", "coverage-xml", "lcov", "durations", "in-toto")
+FORMATS = ("coverage", "coverage-xml", "lcov", "durations", "in-toto", "bundle")
 
 
 @click.command("export", short_help="Write a commit's evidence in another tool's format")
@@ -32,6 +32,7 @@ def command(
     lcov            lcov's tracefile
     durations       seconds by test, as pytest-split keeps them
     in-toto         the signed statements, one JSON document a line
+    bundle          a git bundle of the whole ledger, for `git ledger sync --from FILE` (default: ledger.bundle)
 
     \b
     git ledger export coverage-xml -o coverage.xml

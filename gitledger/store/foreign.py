@@ -19,7 +19,7 @@ from gitledger.store.refs import BODIES_REF, INBOX_PREFIX, RECORDS_REF
 from gitledger.store.repository import Repository
 from gitledger.store.view import LedgerView
 
-__all__ = ["foreign_ledger"]
+__all__ = ["borrowing", "foreign_ledger"]
 
 _NOTES = RECORDS_REF.removesuffix("records")
 _FETCH = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
@@ -36,7 +36,7 @@ def foreign_ledger(repository: Repository, source: str, *, timeout_s: float) -> 
         raise UsageError("bad-source", f"{source!a} is no URL and no bundle", "git ledger sync --from URL")
     url = repository.config(f"remote.{source}.url") or source
     with tempfile.TemporaryDirectory(prefix="gitledger-from-") as folder:
-        git = _borrowing(repository, Path(folder))
+        git = borrowing(repository, Path(folder))
         refspecs = (f"+{_NOTES}*:{_NOTES}*", f"+{INBOX_PREFIX}*:{INBOX_PREFIX}*")
         done = git.run(*_FETCH, "--", url, *refspecs, statuses=_ENDED, timeout_s=timeout_s)
         if done.status:
@@ -44,7 +44,7 @@ def foreign_ledger(repository: Repository, source: str, *, timeout_s: float) -> 
         yield Ledger(PlumbingObjects(git)).view()
 
 
-def _borrowing(repository: Repository, folder: Path) -> Git:
+def borrowing(repository: Repository, folder: Path) -> Git:
     """Return git in a new bare repository that has the objects of this one, and what leads to its own ledger."""
     git = replace(repository.git, folder=folder, git_dir=folder, work_tree=None)
     git.run("init", "-q", "--bare", f"--object-format={repository.object_format}")

@@ -14,6 +14,7 @@ from gitledger.dataclass import dataclass
 from gitledger.errors import UsageError
 from gitledger.records.fragments import lines_of
 from gitledger.records.ids import CommitId
+from gitledger.store.bundle import bundle_of
 from gitledger.store.facts import CommitFacts
 from gitledger.suites import coverage_write
 from gitledger.trust.verified import Rejected, open_record
@@ -25,7 +26,7 @@ from gitledger.workflows.session import Session
 
 __all__ = ["DEFAULT_FILES", "FORMATS", "Exported", "export"]
 
-DEFAULT_FILES = {"coverage": ".coverage"}
+DEFAULT_FILES = {"bundle": "ledger.bundle", "coverage": ".coverage"}
 """Where a format goes that is no text."""
 _CONFIGURATION = (".coveragerc", ".coveragerc.toml", "setup.cfg", "tox.ini", "pyproject.toml")
 
@@ -160,11 +161,17 @@ def _in_toto(session: Session, target: CommitId, policy_from: str | None) -> Exp
     return Exported(content=b"".join(line + b"\n" for line in lines), notes=notes)
 
 
+def _bundle(session: Session, target: CommitId, policy_from: str | None) -> Exported:  # noqa: ARG001
+    """Return a git bundle of the ledger, of all commits and not only of one."""
+    return Exported(content=bundle_of(session.repo))
+
+
 FORMATS: dict[str, Callable[[Session, CommitId, str | None], Exported]] = {
     "coverage": _data,
     "coverage-xml": _report("coverage-xml"),
     "lcov": _report("lcov"),
     "durations": _durations,
     "in-toto": _in_toto,
+    "bundle": _bundle,
 }
 """Each format by its name."""
