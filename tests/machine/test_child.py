@@ -304,6 +304,18 @@ def test_r10_a_daemon_by_double_fork_and_setsid_does_not_survive(bench, pids):
 
 
 @linux
+def test_r10_a_runner_whose_wrapper_is_killed_does_not_live_on(bench, pids):
+    """`uv run pytest`: somebody, or the kernel, kills `uv`; pytest has a session of its own by then, and grows."""
+    runner = "setsid sh -c 'trap \"\" TERM HUP; echo $$ > $PIDS/runner; while :; do sleep 0.05; done' & "
+    ended = bench.sh(f"{runner}until test -s $PIDS/runner; do sleep 0.02; done; kill -KILL $$", grace_s=0.3)
+
+    assert (ended.status, ended.signal) == (None, signal.SIGKILL)
+    assert ended.leftovers >= 1
+    assert len(pids.all()) == 1
+    assert not pids.alive()
+
+
+@linux
 def test_r05_r10_a_time_out_ends_the_daemon_as_well(bench, pids):
     source = DAEMON.format(folder=str(pids.folder), after="time.sleep(300)")
     ended = bench.python(source, timeout_s=0.8, grace_s=0.3)

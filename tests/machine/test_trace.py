@@ -93,7 +93,7 @@ def test_a_command_that_can_not_be_started_is_the_same_error(bench, tracer, tmp_
         assert errors[0] == errors[1]
 
 
-def test_r02_a_time_out_ends_all_of_it(bench, tracing, pids):
+def test_r05_a_time_out_ends_all_of_it(bench, tracing, pids):
     source = """
         import os, signal, subprocess, sys, time
         signal.signal(signal.SIGTERM, signal.SIG_IGN)

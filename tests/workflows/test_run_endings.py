@@ -68,6 +68,36 @@ def test_r01_three_of_five_shards_misbehave_and_only_they_are_red(driven):
     assert done.merge.outcome == "failed"
 
 
+WORKERS = """\
+import os, pathlib, signal, time, pytest
+
+def test_fails():
+    assert 1 == 2
+
+@pytest.mark.parametrize("number", range(4))
+def test_fine(number):
+    pass
+
+def test_of_the_worker_that_is_gone():
+    os.kill(os.getpid(), signal.SIGSTOP)
+"""
+
+
+def test_r08_a_worker_of_xdist_that_never_answers_is_a_stall_and_hides_no_failure(driven):
+    """The controller waits for ever for a worker that the kernel has taken away; here it is stopped for good."""
+    shard = "{paths: [src, tests/it], command: pytest -q -p no:randomly -n 2 tests/it}"
+    project = driven(
+        f"version: 1\nrepository: demo\nshards:\n  it: {shard}\n", {"tests/it/test_it.py": WORKERS, **IGNORE}
+    )
+
+    done = project.run(stall_s=5.0)
+
+    [[item]] = done.results.values()
+    assert {"stalled", "test-failed", "missing-results"} <= set(item.receipt.reasons)
+    assert [str(name).rpartition("::")[2] for name in item.result.missing] == ["test_of_the_worker_that_is_gone"]
+    assert (item.receipt.counts.passed, item.receipt.counts.failed) == (4, 1)
+
+
 # --- the driver -------------------------------------------------------------------------------------------------
 
 SLOW = "{paths: [src], command: [sh, -c, %s], results: exit-status}"
@@ -153,7 +183,7 @@ def test_r22_a_killed_driver_takes_its_shards_along_and_blocks_no_next_run(start
 
 
 DOOMED = """\
-import os, pathlib, time
+import os, pathlib, signal, time
 
 def test_fine():
     pass
@@ -162,6 +192,7 @@ def test_fails():
     assert 1 == 2
 
 def test_under_way():
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     out = pathlib.Path(os.environ["OUT"])
     if not (out / "go").exists():
         (out / "on").touch()
@@ -169,8 +200,9 @@ def test_under_way():
 """
 
 
-def test_r03_r18_what_a_shard_had_come_to_is_recorded_though_its_driver_was_killed(driven):
-    """A failure that was seen is not lost with the recorder that saw it."""
+@pytest.mark.parametrize("signals", [(signal.SIGKILL,), (signal.SIGTERM, signal.SIGKILL)], ids=["kill", "cancel"])
+def test_r03_r18_what_a_shard_had_come_to_is_recorded_though_its_driver_was_killed(driven, signals):
+    """A failure that was seen is not lost with the recorder that saw it, whatever a cancelled job is sent."""
     project = driven(*suites({"doomed": DOOMED}))
     driver = subprocess.Popen(
         ["git-ledger", "run"], cwd=project.path, env=dict(project.repo.env), stderr=subprocess.DEVNULL
@@ -178,7 +210,8 @@ def test_r03_r18_what_a_shard_had_come_to_is_recorded_though_its_driver_was_kill
     until = time.monotonic() + 60
     while not (project.out / "on").exists() and time.monotonic() < until:
         time.sleep(0.02)
-    driver.kill()
+    for signum in signals:
+        driver.send_signal(signum)
     driver.wait(60)
     (project.out / "go").touch()
 
