@@ -10,14 +10,14 @@ STAMP_LANES := $(VENV_LANES)/.installed
 TORCH ?= torch==2.13.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-lanes test test-lanes test-real test-slurm test-night lint fmt types layers check bench fuzz install
+.PHONY: help demo demo-lanes docs test test-package test-lanes test-real test-slurm test-night lint fmt types layers check bench fuzz install
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,docs]'
 	touch $(STAMP)
 
 install: $(STAMP) ## set up .venv with everything that development needs
@@ -34,6 +34,9 @@ demo: $(STAMP) ## watch it work: a real repository, a real remote, three shards
 demo-lanes: $(STAMP_LANES) ## this machine's CPU as a hardware lane: two real models, really run
 	$(BIN_LANES)/python docs/demo/demo_lanes.py
 
+docs: $(STAMP) ## the documentation as a site in .site/, strictly
+	$(BIN)/mkdocs build --strict --quiet
+
 test: $(STAMP) ## the test suite
 	$(BIN)/python -m compileall -q gitledger  # thousands of commands are started; none should compile us anew
 	$(BIN)/python -m pytest -n auto --dist worksteal -q
@@ -43,6 +46,9 @@ test-lanes: $(STAMP_LANES) ## the doctor for real: a CPU build of torch, two mod
 
 test-real: $(STAMP) ## packages from the index through the whole path, hook managers, linters of workflows
 	$(BIN)/python -m pytest -q -m real -o faulthandler_timeout=0 tests/real tests/gate
+
+test-package: $(STAMP) ## wheel and sdist, built and installed by pip, pipx and uv on every Python here (minutes)
+	$(BIN)/python -m pytest -q -m package --timeout 900 -o faulthandler_timeout=0 tests/package
 
 test-slurm: $(STAMP) ## against a real one-node Slurm, installed and started for it (root, Debian)
 	tests/slurm/cluster run timeout 420 $(BIN)/python -m pytest -q -m slurm tests/slurm

@@ -15,16 +15,24 @@ from gitledger.cli.world import enter, signer_of, user_name, with_key
 @click.option(
     "--principal", metavar="NAME", default=None, help="Your name in allowed_signers (default: user.email)."
 )
+@click.option(
+    "--ci",
+    type=click.Choice(["github", "gitlab", "shell"]),
+    default=None,
+    help="Also write the gate that CI runs, as a file of that kind.",
+)
 @with_key
 @click.pass_obj
-def command(output: Output, uninstall: bool, principal: str | None, key: str | None) -> int:
+def command(output: Output, uninstall: bool, principal: str | None, ci: str | None, key: str | None) -> int:
     r"""Write a configuration, your key, fetch refspecs and a pre-push hook. Safe to repeat.
 
     \b
     git ledger init
+    git ledger init --ci github
     git ledger init --key ~/.ssh/id_lab --principal lab-runner
     git ledger init --uninstall
     """
+    from gitledger.workflows.ci_files import PLACES, lay_ci_file
     from gitledger.workflows.init import initialise
     from gitledger.workflows.init import uninstall as take_back
 
@@ -34,8 +42,10 @@ def command(output: Output, uninstall: bool, principal: str | None, key: str | N
     else:
         signer = signer_of(output, session, key)
         steps = initialise(session, signer, principal=principal or user_name(session), python=sys.executable)
+        steps += [] if ci is None else [lay_ci_file(session, ci)]
     for step in steps:
         output.message(f"{'✓' if step.changed else '·'} {step.what}: {step.text}")
-    if not uninstall and any(step.changed and step.what in ("configuration", "signer") for step in steps):
-        output.message("next: look at .gitledger/config.yaml, then `git add .gitledger && git commit`")
+    if not uninstall and any(step.changed and step.what in ("configuration", "signer", "ci") for step in steps):
+        new = ".gitledger" if ci is None else f".gitledger {PLACES[ci][1]}"
+        output.message(f"next: look at .gitledger/config.yaml, then `git add {new} && git commit`")
     return 0
