@@ -9,7 +9,7 @@ from gitledger.dataclass import dataclass
 from gitledger.errors import StoreError
 from gitledger.store.repository import Repository
 
-__all__ = ["CHAINED", "HookFile", "install_hook", "uninstall_hook"]
+__all__ = ["CHAINED", "HookFile", "hooks_folder", "install_hook", "uninstall_hook"]
 
 NAME = "pre-push"
 CHAINED = "pre-push.before-git-ledger"

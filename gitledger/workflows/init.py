@@ -14,7 +14,8 @@ from gitledger.store.remote import remote_names, tracking_refspecs
 from gitledger.store.repository import Repository
 from gitledger.trust.signer import Signer
 from gitledger.trust.signers import Signers
-from gitledger.workflows.hook_files import install_hook, uninstall_hook
+from gitledger.workflows.hook_files import hooks_folder, install_hook, uninstall_hook
+from gitledger.workflows.hook_managers import manager_of
 from gitledger.workflows.session import Session
 from gitledger.workflows.trusted import SIGNERS_PATH
 
@@ -42,10 +43,7 @@ def initialise(session: Session, signer: Signer, *, principal: str, python: str)
     name = _principal(principal)
     steps = [_config(session.repo, root, name), _signer(session.repo, root, name, signer)]
     steps += [_refspecs(session.repo, remote) for remote in remote_names(session.repo)]
-    hook = install_hook(session.repo, python)
-    chained = ", after the hook that was there" if hook.chained else ""
-    steps.append(Step("hook", hook.done == "installed", f"{hook.path}{chained}"))
-    return steps
+    return [*steps, _hook(session.repo, python)]
 
 
 def uninstall(session: Session) -> list[Step]:
@@ -120,6 +118,16 @@ def _write(path: Path, text: str) -> None:
         raise StoreError(
             "file-unwritable", f"{path} can't be written: {error.strerror}", "check the folder"
         ) from error
+
+
+def _hook(repo: Repository, python: str) -> Step:
+    """Put the hook where git looks for it, unless a manager of hooks owns that place: then say how it is told."""
+    manager = manager_of(repo, hooks_folder(repo))
+    if manager is not None:
+        return Step("hook", False, manager.advice if manager.calls_us else f"not installed: {manager.advice}")
+    hook = install_hook(repo, python)
+    chained = ", after the hook that was there" if hook.chained else ""
+    return Step("hook", hook.done == "installed", f"{hook.path}{chained}")
 
 
 def _refspecs(repo: Repository, remote: str) -> Step:
