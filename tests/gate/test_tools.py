@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import venv
 from pathlib import Path
@@ -160,6 +162,56 @@ def test_s06_a_real_push_through_a_hook_manager_from_a_linked_worktree_too(
     done = push("origin", "topic", where=tmp_path / "linked")
     assert done.returncode == 0, done.stdout
     assert push("origin", "main").returncode == 0
+    assert "refs/notes/gitledger/records" in hosted.repo.git("ls-remote", "origin")
+
+
+PACKAGE = '{"private": true, "scripts": {"prepare": "husky"}, "devDependencies": {"husky": "^9.1.7"}}\n'
+
+
+def test_s06_a_real_push_through_husky_as_init_says_and_npm_sets_it_up_again(make_hosted, tmp_path):
+    """What init says is done to the letter; what husky writes anew with each `npm install` takes nothing of it away."""
+    files = {"src/a": "1", "package.json": PACKAGE, ".gitignore": "node_modules/\n"}
+    hosted = make_hosted(CONFIG, files)
+
+    def run(*command: str, where: Path = hosted.path, env=hosted.repo.env) -> tuple[int, str]:
+        done = subprocess.run(
+            command,
+            cwd=where,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    def set_up(where: Path) -> None:
+        status, said = run("npm", "install", "--no-audit", "--no-fund", where=where, env=dict(os.environ))
+        assert status == 0, said
+
+    set_up(hosted.path)
+    hosted.repo.git("add", "package-lock.json")
+    assert hosted.repo.git("config", "core.hooksPath") == ".husky/_"
+    said = hosted.ledger("init").err
+    file, line = re.search(r"husky runs the hooks here: add to (\S+) the line (.*)", said).groups()
+    hosted.repo.commit({file: f"{line}\n"})
+    assert "husky runs it, from .husky/pre-push" in hosted.ledger("init").err
+    hosted.repo.git("push", "-q", "--no-verify", "origin", "main")
+    hosted.repo.git("remote", "set-head", "origin", "main")
+    hosted.repo.commit({"src/a": "2"})
+    for _ in range(2):
+        status, said = run("git", "push", "--atomic", "origin", "main", "main:new")
+        assert status == 1, said
+        assert "refs/heads/main: evidence failed" in said
+        assert "refs/heads/new: evidence failed" in said
+        set_up(hosted.path)
+    hosted.repo.git("worktree", "add", "-q", "-b", "topic", str(tmp_path / "linked"))
+    set_up(tmp_path / "linked")
+    status, said = run("git", "push", "origin", "topic", where=tmp_path / "linked")
+    assert (status, "refs/heads/topic: evidence failed" in said) == (1, True), said
+    hosted.record("it")
+    status, said = run("git", "push", "--atomic", "origin", "main", "topic")
+    assert status == 0, said
     assert "refs/notes/gitledger/records" in hosted.repo.git("ls-remote", "origin")
 
 
