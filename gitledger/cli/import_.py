@@ -31,6 +31,8 @@ def command(
     git ledger import gpu-proof.json receipts/*.json
     git ledger import --config gpu-proof-policy.yaml -o .gitledger/config.yaml
     """
+    if as_config and as_json:
+        raise UsageError("usage", "--config prints a configuration, which is no JSON document", "leave --json out")
     if as_config:
         return _settings(output, files, place)
     if place is not None:

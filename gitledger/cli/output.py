@@ -29,7 +29,7 @@ def wants_color(stream: TextIO, environ: Mapping[str, str], *, no_color: bool) -
         return True
     if environ.get("GIT_PAGER_IN_USE") == "true":
         return True
-    return stream.isatty() and environ.get("TERM", "") != "dumb"
+    return stream.isatty() and environ.get("TERM", "dumb") != "dumb"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ import click
 
 from gitledger.cli.output import Output
 from gitledger.cli.world import enter, with_json, with_offline, with_policy
-from gitledger.errors import EXIT_NO, EXIT_YES
+from gitledger.errors import EXIT_NO, EXIT_YES, UsageError
 
 if TYPE_CHECKING:
     from gitledger.workflows.judge import Plan
@@ -57,23 +57,29 @@ def command(
     git ledger plan --format github >> "$GITHUB_OUTPUT"
     git ledger plan --json | jq -r '.shards[] | select(.verdict == "stale").name'
     """
-    from gitledger.report.text import plan_text
-    from gitledger.workflows.judge import plan
     from gitledger.workflows.target import target_of
-    from gitledger.workflows.unpublished import unpublished
+    from gitledger.workflows.uncommitted import edits_of
 
+    if form is not None and as_json:
+        raise UsageError("usage", "--format and --json are two documents, and stdout takes one", "leave one out")
     session = enter(output, offline=offline)
-    found = plan(session, target_of(session, commit), policy_from=policy_from, carry=carry)
+    target = target_of(session, commit)
+    with edits_of(session, target) as edits:  # git looks at every file meanwhile: what judges is loaded after that
+        from gitledger.report.text import plan_text
+        from gitledger.workflows.judge import planned
+        from gitledger.workflows.unpublished import unpublished
+
+        waiting = {} if form is not None else unpublished(session)
+        found = planned(session, target, edits, policy_from=policy_from, carry=carry)
     if form is not None:
         text = _formatted(output, session, found, form, max_jobs, include, sbatch, spool)
         output.result(text)
         return EXIT_NO if exit_code and not found.is_covered else EXIT_YES
-    waiting = unpublished(session)
     if as_json:
         output.document({**found.encode(), "unpublished": waiting})
     else:
-        edits = [(str(item.key), item.paths) for item in found.uncommitted]
-        output.result(plan_text(found.union, edits, commit=found.case.situation.commit, color=output.color))
+        changes = [(str(item.key), item.paths) for item in found.uncommitted]
+        output.result(plan_text(found.union, changes, commit=found.case.situation.commit, color=output.color))
     for remote, number in waiting.items():
         if number:
             output.message(

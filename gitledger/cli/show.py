@@ -9,6 +9,7 @@ import click
 
 from gitledger.cli.output import Output
 from gitledger.cli.world import enter, with_json
+from gitledger.errors import UsageError
 
 if TYPE_CHECKING:
     from gitledger.workflows.browse import CommitEntry
@@ -29,6 +30,8 @@ def command(output: Output, what: str, tests: bool, failed: bool, raw: bool, as_
     git ledger show --tests --failed
     git ledger show 1f3a9c0b --json
     """
+    if raw and as_json:
+        raise UsageError("usage", "--raw and --json are two documents, and stdout takes one", "leave one out")
     session = enter(output)
     entry = _find(session, what)
     if raw:
@@ -44,7 +47,6 @@ def command(output: Output, what: str, tests: bool, failed: bool, raw: bool, as_
 def _find(session: Session, what: str) -> CommitEntry:
     from dataclasses import replace
 
-    from gitledger.errors import UsageError
     from gitledger.workflows.browse import find_record, show_commit
 
     try:

@@ -767,7 +767,9 @@ COMMANDS: dict[str, tuple[str, Schema]] = {
         obj(
             {
                 "exit_status": WHOLE,
-                "lacking": said(several(obj({"recipe": TEXT, "why": TEXT})), "Recipes asked for that can't be used."),
+                "lacking": said(
+                    several(obj({"recipe": TEXT, "why": TEXT})), "Recipes asked for that can't be used."
+                ),
                 "records": several(DIGEST),
                 "reports": several(ref("report")),
             }

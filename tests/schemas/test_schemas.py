@@ -151,3 +151,12 @@ def test_an_error_is_a_document_too(tmp_path, hermetic_env, check_document, name
     assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (2, "usage")
     check_document(command[1:], done.stdout)
     Draft202012Validator(SCHEMAS["error"]).validate(json.loads(done.stdout))
+
+
+@pytest.mark.parametrize(
+    "args",
+    [("plan", "--format", "github", "--json"), ("import", "--config", "--json"), ("show", "--raw", "--json")],
+)
+def test_what_is_asked_for_as_json_is_never_something_else(recorded, args):
+    done = recorded.ledger(*args, expect=None)
+    assert (done.status, done.document["error"]["code"]) == (2, "usage")
