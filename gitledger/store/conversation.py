@@ -7,10 +7,9 @@ for the error that its silence becomes, in a file without a name, so that nothin
 from __future__ import annotations
 
 import os
-import selectors
+import select
 import subprocess
 import tempfile
-import time
 import weakref
 from collections.abc import Mapping
 from typing import IO
@@ -32,6 +31,9 @@ class Conversation:
     def __init__(self, git: Git, *args: str, env: Mapping[str, str] | None = None) -> None:
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
         self._child = git.start(*args, env=env, stderr=self._stderr)
+        self._output = select.poll()
+        if self._child.stdout is not None:
+            self._output.register(self._child.stdout, select.POLLIN)
         self._held = bytearray()
         self._heard = 0
         self.close = weakref.finalize(self, _end, self._child, self._stderr)
@@ -74,11 +76,8 @@ class Conversation:
         stream = self._child.stdout
         if stream is None or stream.closed:
             raise ConversationEnded("its output is closed")
-        deadline = time.monotonic() + LOCAL_TIMEOUT_S
-        with selectors.DefaultSelector() as selector:
-            selector.register(stream, selectors.EVENT_READ)
-            if not selector.select(deadline - time.monotonic()):
-                raise self._ended()
+        if not self._output.poll(1_000 * LOCAL_TIMEOUT_S):
+            raise self._ended()
         chunk = os.read(stream.fileno(), _CHUNK_BYTES)
         if not chunk:
             raise self._ended()

@@ -9,7 +9,6 @@ A process that failed is asked nothing of in English: what became of the refs is
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,13 +16,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from gitledger.errors import StoreError, UsageError
 from gitledger.records.ids import BlobId, CommitId, TreeId
 from gitledger.records.tree import CommitInfo, TreeEntry
+from gitledger.store.cat_file import CatFile
 from gitledger.store.conversation import Conversation, ConversationEnded
 from gitledger.store.encoding import (
     ID_BYTES,
     decode_commit,
     decode_tree,
     encode_commit,
-    object_corrupt,
     parents_of,
 )
 from gitledger.store.git import Git, GitDone
@@ -31,14 +30,13 @@ from gitledger.store.held import sweep_dead
 from gitledger.store.objects import SYSTEM_CLOCK, Clock, Identity, ObjectKind, RefUpdate
 from gitledger.store.ref_faults import ref_blocked, ref_locked, ref_symbolic, ref_unreadable, store_unwritable
 
-__all__ = ["PlumbingObjects"]
+__all__ = ["STAY_HERE", "PlumbingObjects"]
 
 _DURABLE = ("-c", "core.fsync=committed,loose-object,reference", "-c", "core.fsyncMethod=fsync")
 """Objects reach the disk before the refs that lead to them (git's default leaves loose objects to the system)."""
-_STAY_HERE = {"GIT_NO_LAZY_FETCH": "1"}
+STAY_HERE = {"GIT_NO_LAZY_FETCH": "1"}
 """Commits are never left out of a partial clone: one that is not here is not asked for. (Git 2.39.4 and newer;
 an older git asks its remote in vain.)"""
-_KINDS: Mapping[bytes, ObjectKind] = {b"blob": "blob", b"tree": "tree", b"commit": "commit", b"tag": "tag"}
 _HEX = re.compile(r"\A[0-9a-f]+\Z")
 _ANY_END = frozenset(range(-64, 256))
 _UNWRITABLE = tuple(
@@ -69,7 +67,8 @@ class PlumbingObjects:
             )
         self.object_format = words[0]
         self._common = (git.folder / words[1]).resolve()
-        self._readers: dict[bool, Conversation] = {}
+        self._here = CatFile(git, self.object_format, env=STAY_HERE)
+        self._anywhere = CatFile(git, self.object_format)
         self._tree_writer: Conversation | None = None
 
     # --- refs --------------------------------------------------------------------------------------------------
@@ -149,16 +148,16 @@ class PlumbingObjects:
 
     def object_kind(self, oid: str) -> ObjectKind | None:
         """Return what kind of object a full id names, or None where the repository lacks it; fetches nothing."""
-        head = self._ask("info", oid, fetch=False)
+        head = self._here.head(oid)
         return None if head is None else head[0]
 
     def read_blob(self, blob: BlobId) -> bytes | None:
         """Return a blob's content, or None where the repository lacks it."""
-        return self._read(blob, "blob")
+        return self._anywhere.read(blob, "blob")
 
     def blob_size(self, blob: BlobId) -> int | None:
         """Return a blob's size without reading it whole, or None where the repository lacks it."""
-        head = self._ask("info", blob, fetch=True)
+        head = self._anywhere.head(blob)
         return head[1] if head is not None and head[0] == "blob" else None
 
     def write_blob(self, content: bytes) -> BlobId:
@@ -172,7 +171,7 @@ class PlumbingObjects:
 
     def tree_bytes(self, tree: TreeId) -> bytes | None:
         """Return a tree as it is stored, or None where the repository lacks it."""
-        return self._read(tree, "tree")
+        return self._anywhere.read(tree, "tree")
 
     def write_tree(self, entries: Iterable[TreeEntry]) -> TreeId:
         """Store a tree of entries given in any order and return its id."""
@@ -212,56 +211,13 @@ class PlumbingObjects:
 
     def read_commit(self, commit: CommitId) -> CommitInfo | None:
         """Return a commit, or None where the repository lacks it."""
-        raw = self._read(commit, "commit")
+        raw = self._here.read(commit, "commit")
         return None if raw is None else decode_commit(commit, raw)
 
     def read_parents(self, commit: CommitId) -> tuple[CommitId, ...] | None:
         """Return a commit's parents as stored, or None where the repository lacks it."""
-        raw = self._read(commit, "commit")
+        raw = self._here.read(commit, "commit")
         return None if raw is None else parents_of(commit, raw)
-
-    def _read(self, oid: str, kind: ObjectKind) -> bytes | None:
-        """Return an object's bytes, None where it is absent or of another kind; never a prefix match.
-
-        Held against its id, which git does for loose objects only.
-        """
-        fetch = kind != "commit"
-        head = self._ask("contents", oid, fetch=fetch)
-        if head is None:
-            return None
-        found, size = head
-        try:
-            content = self._readers[fetch].take(size + 1)[:-1]
-        except ConversationEnded as error:
-            del self._readers[fetch]
-            raise object_corrupt(kind, oid) from error
-        if found != kind:
-            return None
-        named = hashlib.new(self.object_format, f"{found} {size}\0".encode() + content, usedforsecurity=False)
-        if named.hexdigest() != oid:
-            raise object_corrupt(kind, oid)
-        return content
-
-    def _ask(self, command: str, oid: str, *, fetch: bool) -> tuple[ObjectKind, int] | None:
-        """Return kind and size of an object, with its content to follow where that was asked for."""
-        if len(oid) != 2 * ID_BYTES[self.object_format] or not _HEX.match(oid):
-            return None
-        reader = self._readers.get(fetch)
-        if reader is None:
-            env = None if fetch else _STAY_HERE
-            reader = Conversation(self._git, "cat-file", "--batch-command", "--buffer", env=env)
-            self._readers[fetch] = reader
-        try:
-            reader.ask(f"{command} {oid}\nflush\n".encode("ascii"))
-            words = reader.line().split(b" ")
-        except ConversationEnded as error:
-            del self._readers[fetch]
-            raise _unavailable(oid, str(error)) from error
-        if len(words) == 3:
-            return _KINDS[words[1]], int(words[2])
-        if "error: " in reader.complaint():  # else it warns that nothing is fetched
-            raise object_corrupt("object", oid)
-        return None
 
 
 def _is_as_expected(updates: Iterable[RefUpdate], found: Mapping[str, tuple[CommitId, str]]) -> bool:
@@ -283,11 +239,3 @@ def _command(update: RefUpdate, none: str) -> str:
     if update.new is None:
         return f"delete {update.name}\0{old}"
     return f"update {update.name}\0{update.new}\0{old}"
-
-
-def _unavailable(oid: str, why: str) -> StoreError:
-    return StoreError(
-        "object-unavailable",
-        f"git could not get object {oid}: {why}",
-        "git fsck; in a partial clone: check that its remote can be reached",
-    )

@@ -268,7 +268,7 @@ def open_repository(path: Path, *, env: Mapping[str, str]) -> Repository:
         git_dir=Path(git_dir),
         common_dir=common_dir,
         worktree=worktree,
-        objects=_back_end(git, object_format, settings),
+        objects=_back_end(git, common_dir, object_format, settings),
         object_format=object_format,
         git=git,
         boundary=_boundary(common_dir) if shallow == "true" else frozenset(),
@@ -276,14 +276,12 @@ def open_repository(path: Path, *, env: Mapping[str, str]) -> Repository:
     )
 
 
-def _back_end(git: Git, object_format: str, settings: Config) -> GitObjects:
+def _back_end(git: Git, common_dir: Path, object_format: str, settings: Config) -> GitObjects:
     """Return the back end that can read this repository; the one place where it is chosen.
 
     libgit2 1.9 opens neither sha256 nor reftable repositories, and never fetches the objects that a partial clone
     left at its remote: they would look as if they were missing. What else it refuses, git may still read.
     """
-    from gitledger.store.gitplumbing import PlumbingObjects
-
     promisors = (
         key for key, values in settings.items() if key.startswith("remote.") and key.endswith(".promisor")
     )
@@ -294,13 +292,12 @@ def _back_end(git: Git, object_format: str, settings: Config) -> GitObjects:
         or any(promisors)
     )
     if needs_git or git.git_dir is None:
-        return PlumbingObjects(git)
-    from gitledger.store.libgit import LibgitObjects
+        from gitledger.store.gitplumbing import PlumbingObjects
 
-    try:
-        return LibgitObjects(git.git_dir)
-    except UsageError:
         return PlumbingObjects(git)
+    from gitledger.store.late_libgit import LateLibgit
+
+    return LateLibgit(git, git.git_dir, common_dir)
 
 
 def _not_found(path: Path, reason: str) -> UsageError:

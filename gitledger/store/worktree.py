@@ -46,6 +46,10 @@ _STATUS = (
     "--untracked-files=no",
     "--ignore-submodules=dirty",
 )
+_FEW_CORES = 2
+_ALONE = ("-c", "core.preloadIndex=false", "-c", "index.threads=1")
+"""git looks at files from up to twenty threads; where two cores have to do for all of us, that only delays it."""
+_LARGE_INDEX_BYTES = 1 << 19
 _FIELDS_BEFORE_PATH = {"1": 8, "2": 9, "u": 10}
 _CACHE_MARKS = ("CACHEDIR.TAG", "pyvenv.cfg")
 _NO_LOCKS = {"GIT_OPTIONAL_LOCKS": "0"}
@@ -170,8 +174,7 @@ def _tracked(git: Git) -> _Tracked:
         original = git.git_dir / "index"
     else:
         original = git.folder / git.run("rev-parse", "--git-path", "index").text
-    doubtful, absent, submodules = _look_into(git, original)
-    head, changed = _status(git, original, doubtful)
+    (head, changed, absent), submodules = _compared(git, original)
     for path in submodules:
         inside = git.folder / path
         if (inside / ".git").exists():
@@ -181,6 +184,34 @@ def _tracked(git: Git) -> _Tracked:
         else:
             absent.append(f"{path}/")
     return _Tracked(head, changed, absent)
+
+
+def _compared(git: Git, original: Path) -> tuple[_Tracked, Sequence[str]]:
+    """Return what can be said of tracked files outside submodules, and the paths of those.
+
+    Of a large index git makes its comparison while we look for entries that it would have to compare anew; hardly
+    ever are there any. What it said of an index that was written meanwhile doesn't count.
+    """
+    before = _stamp(original)
+    if before is None or before.st_size < _LARGE_INDEX_BYTES:
+        doubtful, absent, submodules = _look_into(git, original)
+        return _Tracked(*_status(git, original, doubtful), absent), submodules
+    with ThreadPoolExecutor(1) as meanwhile:
+        asked = meanwhile.submit(_run_status, git, {})
+        doubtful, absent, submodules = _look_into(git, original)
+        found = asked.result()
+    after = _stamp(original)
+    same = after is not None and (after.st_mtime_ns, after.st_ino) == (before.st_mtime_ns, before.st_ino)
+    if doubtful or not same:
+        found = _status(git, original, doubtful)
+    return _Tracked(*found, absent), submodules
+
+
+def _stamp(index: Path) -> os.stat_result | None:
+    try:
+        return index.stat()
+    except OSError:
+        return None
 
 
 def _status(git: Git, original: Path, doubtful: Sequence[Indexed]) -> tuple[CommitId | None, list[str]]:
@@ -243,7 +274,8 @@ def _is_doubtful(entry: Indexed, touched_ns: int | None, index_written_ns: int) 
 
 
 def _run_status(git: Git, env: dict[str, str]) -> tuple[CommitId | None, list[str]]:
-    done = git.run(*_HIDES_NOTHING, *_STATUS, env=_NO_LOCKS | env)
+    threads = _ALONE if (os.cpu_count() or 1) <= _FEW_CORES else ()
+    done = git.run(*_HIDES_NOTHING, *threads, *_STATUS, env=_NO_LOCKS | env)
     head: CommitId | None = None
     changed = []
     lines = iter(done.stdout.decode("utf-8", "surrogateescape").split("\0")[:-1])

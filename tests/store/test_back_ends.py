@@ -11,6 +11,7 @@ from gitledger.records.ids import BlobId, CommitId
 from gitledger.store.encoding import blob_id
 from gitledger.store.git import Git
 from gitledger.store.gitplumbing import PlumbingObjects
+from gitledger.store.late_libgit import LateLibgit
 from gitledger.store.ledger import BODIES_REF, RECORDS_REF, Ledger
 from gitledger.store.libgit import LibgitObjects
 from gitledger.store.objects import Identity
@@ -62,7 +63,9 @@ def test_each_reads_and_goes_on_with_what_the_other_wrote(git_repo, hermetic_env
 
 
 def test_an_ordinary_repository_is_opened_by_the_fast_back_end(git_repo):
-    assert isinstance(open_repository(git_repo.path, env=git_repo.env).objects, LibgitObjects)
+    objects = open_repository(git_repo.path, env=git_repo.env).objects
+    assert isinstance(objects, LateLibgit)
+    assert isinstance(objects.load(), LibgitObjects)
 
 
 def test_s24_a_sha256_repository_records_publishes_and_reads(make_repo):
@@ -211,7 +214,7 @@ def test_a_reader_that_died_is_started_again(git_repo, hermetic_env):
     objects = PlumbingObjects(Git(git_dir, hermetic_env, git_dir=git_dir))
     blob = objects.write_blob(b"x")
     assert objects.read_blob(blob) == b"x"
-    child = objects._readers[True]._child
+    child = objects._anywhere._talk._child
     os.kill(child.pid, 9)
     child.wait(timeout=60)
     with pytest.raises(StoreError):

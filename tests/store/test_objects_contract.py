@@ -20,6 +20,11 @@ REF = "refs/notes/gitledger/records"
 ABSENT = "1" * 40
 
 
+@pytest.fixture(params=["libgit", "late libgit", "plumbing"])
+def back_end(request) -> str:
+    return request.param
+
+
 @pytest.fixture
 def commits(objects, alice):
     """Three commits without parents."""
@@ -361,5 +366,5 @@ def test_objects_that_git_packs_meanwhile_are_found(objects, git_repo, alice):
 
 def test_a_folder_that_is_no_repository_is_a_usage_error(tmp_path: Path, open_objects):
     with pytest.raises(UsageError) as caught:
-        open_objects(tmp_path)
+        getattr(open_objects(tmp_path), "load", lambda: None)()
     assert caught.value.code == "repository-unsupported"

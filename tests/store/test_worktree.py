@@ -8,12 +8,18 @@ import shutil
 import pytest
 
 from gitledger.errors import StoreError, UsageError
+from gitledger.store import worktree
 from gitledger.store.git import Git
 from gitledger.store.worktree import WorkTreeState, work_tree_state
 
 
 def state_of(repo, *scope_paths: str) -> WorkTreeState:
-    return work_tree_state(Git(repo.path, repo.env), scope_paths=scope_paths)
+    """Return the state, which is the same where git compares the files of a large index while we look into it."""
+    found = work_tree_state(Git(repo.path, repo.env), scope_paths=scope_paths)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(worktree, "_LARGE_INDEX_BYTES", 0)
+        assert work_tree_state(Git(repo.path, repo.env), scope_paths=scope_paths) == found
+    return found
 
 
 @pytest.fixture
@@ -113,6 +119,22 @@ def test_an_edit_of_the_same_size_whose_mtime_is_set_back_counts(repo):
     os.utime(target, ns=(old, old))
     assert repo.git("--no-optional-locks", "status", "--porcelain") == ""
     assert state_of(repo).changed == ("src/a.py",)
+
+
+def test_a_large_index_that_is_written_while_we_look_into_it_is_compared_anew(repo, monkeypatch):
+    look, seen = worktree._look_into, []
+
+    def slow_look(git, original):
+        if not seen:
+            repo.write("src/c.py", "c = 1\n")
+            repo.git("add", "src/c.py")
+        seen.append(original)
+        return look(git, original)
+
+    state_of(repo)
+    monkeypatch.setattr(worktree, "_LARGE_INDEX_BYTES", 0)
+    monkeypatch.setattr(worktree, "_look_into", slow_look)
+    assert work_tree_state(Git(repo.path, repo.env)).changed == ("src/c.py",)
 
 
 @pytest.mark.parametrize("flags", [["--assume-unchanged"], ["--skip-worktree"], None])

@@ -1,0 +1,143 @@
+"""libgit2 is loaded when it pays, and until then nothing is told otherwise than it would tell it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from gitledger.errors import StoreError
+from gitledger.records.ids import BlobId, CommitId
+from gitledger.store import late_libgit
+from gitledger.store.libgit import LibgitObjects
+from gitledger.store.objects import RefUpdate
+from gitledger.store.repository import open_repository
+
+REF = "refs/notes/gitledger/records"
+
+
+@pytest.fixture
+def repo(git_repo):
+    git_repo.commit({"a": "1", "folder/b": "2"})
+    return git_repo
+
+
+def opened(repo):
+    return open_repository(repo.path, env=repo.env)
+
+
+def is_loaded(objects) -> bool:
+    return isinstance(objects._whole, LibgitObjects)
+
+
+def test_a_few_reads_load_nothing_and_start_one_process(repo, tmp_path):
+    trace = tmp_path / "trace"
+    code = (
+        "import os, sys\n"
+        "from pathlib import Path\n"
+        "from gitledger.store.ledger import Ledger\n"
+        "from gitledger.store.repository import open_repository\n"
+        "repository = open_repository(Path(sys.argv[1]), env=dict(os.environ))\n"
+        "Ledger(repository.objects).view().lines('1' * 40)\n"
+        "head = repository.head()\n"
+        "assert repository.file_at(head, 'folder/b') == b'2'\n"
+        "assert not {'pygit2', 'ssl', 'socket', 'tarfile'} & sys.modules.keys()\n"
+    )
+    env = repo.env | {"GIT_TRACE2_EVENT": str(trace)}
+    done = subprocess.run(
+        [sys.executable, "-c", code, repo.path], env=env, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert trace.read_text().count('"event":"start"') == 3  # rev-parse, config, cat-file
+
+
+def test_whoever_writes_loads_it(repo):
+    objects = opened(repo).objects
+    blob = objects.write_blob(b"x")
+    assert is_loaded(objects)
+    assert objects.read_blob(blob) == b"x"
+
+
+def test_what_is_written_meanwhile_is_read(repo):
+    reading, writing = opened(repo).objects, opened(repo).objects
+    head = reading.read_ref("HEAD")
+    assert reading.read_commit(head) is not None
+    assert writing.update_refs([RefUpdate(REF, None, head)])
+    assert reading.read_ref(REF) == head
+    assert reading.read_blob(writing.write_blob(b"new")) == b"new"
+    repo.git("gc", "-q", "--prune=now")
+    assert (reading.read_ref(REF), reading.list_refs("refs/notes/")) == (head, {REF: head})
+    assert writing.update_refs([RefUpdate(REF, head, None)])
+    assert (reading.read_ref(REF), reading.list_refs("refs/notes/")) == (None, {})
+    assert not is_loaded(reading)
+
+
+def test_whoever_reads_much_goes_over_to_it(repo, monkeypatch):
+    monkeypatch.setattr(late_libgit, "_FEW", 10)
+    objects = opened(repo).objects
+    blob = BlobId(repo.git("rev-parse", "HEAD:a"))
+    for number in range(12):
+        assert objects.read_blob(blob) == b"1"
+        assert is_loaded(objects) == (number >= 10)
+    assert objects._few._talk is None
+
+
+def test_what_git_can_not_read_is_said_as_libgit2_says_it(repo):
+    blob = repo.git("rev-parse", "HEAD:a")
+    path = repo.path / ".git" / "objects" / blob[:2] / blob[2:]
+    path.chmod(0o644)
+    path.write_bytes(b"garbage")
+    said = []
+    for objects in (opened(repo).objects, LibgitObjects(repo.path / ".git")):
+        with pytest.raises(StoreError) as caught:
+            objects.read_blob(BlobId(blob))
+        said.append((caught.value.code, caught.value.message))
+    assert said[0] == said[1]
+
+
+@pytest.mark.parametrize("content", [b"", b"zz\n", b"0123\n", b"ref: refs/heads/loop\n", b"ref: ../HEAD\n"])
+def test_a_ref_that_is_not_plain_is_left_to_libgit2(repo, content):
+    (repo.path / ".git/refs/heads/loop").write_bytes(content)
+    outcomes = []
+    for objects in (opened(repo).objects, LibgitObjects(repo.path / ".git")):
+        try:
+            outcomes.append(objects.read_ref("refs/heads/loop"))
+        except StoreError as error:
+            outcomes.append((error.code, error.message))
+    assert outcomes[0] == outcomes[1]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["ORIG_HEAD", "refs/bisect/bad", "refs/heads/a..b", "refs/heads/x.lock/y", "refs/../HEAD", "refs/heads/.a"],
+)
+def test_names_that_are_not_plain_are_left_to_libgit2(repo, name):
+    (repo.path / ".git" / name).parent.mkdir(parents=True, exist_ok=True)
+    if ".." not in name:
+        (repo.path / ".git" / name).write_text(repo.git("rev-parse", "HEAD") + "\n")
+    objects = opened(repo).objects
+    assert objects.read_ref(name) == LibgitObjects(repo.path / ".git").read_ref(name)
+    assert is_loaded(objects)
+
+
+def test_threads_take_turns(repo):
+    blobs = []
+    writer = opened(repo).objects
+    for number in range(20):
+        blobs.append((writer.write_blob(b"%d" % number * 50_000), b"%d" % number * 50_000))
+    objects = opened(repo).objects
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(objects.read_blob, [blob for blob, _ in blobs * 10]))
+    assert found == [content for _, content in blobs * 10]
+
+
+def test_it_rests_without_a_process_and_goes_on(repo):
+    objects = opened(repo).objects
+    head = CommitId(repo.git("rev-parse", "HEAD"))
+    assert objects.read_commit(head) is not None
+    child = objects._few._talk._child
+    objects.rest()
+    assert child.poll() is not None
+    assert objects.read_commit(head) is not None
