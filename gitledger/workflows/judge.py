@@ -21,8 +21,9 @@ from gitledger.workflows.gather import Case, gather
 from gitledger.workflows.known import Known
 from gitledger.workflows.session import Session
 from gitledger.workflows.trusted import read_lists
+from gitledger.workflows.uncommitted import edits_of
 
-__all__ = ["Plan", "Uncommitted", "Verified", "coverage_of", "pins_of", "plan", "policy_of", "verify"]
+__all__ = ["Plan", "Uncommitted", "Verified", "coverage_of", "pins_of", "plan", "planned", "policy_of", "verify"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,18 +75,24 @@ def coverage_of(union: Union) -> dict[str, Any] | None:
 
 
 def plan(session: Session, target: CommitId, *, policy_from: str | None = None, carry: bool | None = None) -> Plan:
-    """Return the dry run of the union for a commit; raises what `gather` raises.
+    """Return the dry run of the union for a commit; raises what `gather` raises."""
+    with edits_of(session, target) as edits:
+        return planned(session, target, edits, policy_from=policy_from, carry=carry)
 
-    Uncommitted edits matter only to a plan of the commit that is checked out.
-    """
-    repo = session.repo
-    if repo.worktree is None or repo.head() != target:
-        case = gather(session, target, policy_from=policy_from, carry=carry)
-        return Plan(case=case, union=form_union(case.situation), uncommitted=())
-    with Edits(repo.git) as edits:
-        case = gather(session, target, policy_from=policy_from, carry=carry)
-        union = form_union(case.situation)
-        return Plan(case=case, union=union, uncommitted=tuple(_uncommitted(case, edits.survey())))
+
+def planned(
+    session: Session,
+    target: CommitId,
+    edits: Edits | None,
+    *,
+    policy_from: str | None = None,
+    carry: bool | None = None,
+) -> Plan:
+    """Return what `plan` returns, with edits that are being looked for since `edits_of`."""
+    case = gather(session, target, policy_from=policy_from, carry=carry)
+    union = form_union(case.situation)
+    uncommitted = () if edits is None else tuple(_uncommitted(case, edits.survey()))
+    return Plan(case=case, union=union, uncommitted=uncommitted)
 
 
 def _uncommitted(case: Case, survey: Survey) -> Iterator[Uncommitted]:
