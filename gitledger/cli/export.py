@@ -11,22 +11,39 @@ from gitledger.cli.output import Output
 from gitledger.cli.world import enter, with_offline, with_policy
 from gitledger.errors import EXIT_YES
 
-FORMATS = ("coverage", "coverage-xml", "lcov", "durations", "in-toto", "bundle")
+FORMATS = ("html", "markdown", "junit", "coverage", "coverage-xml", "lcov", "durations", "in-toto", "bundle")
 
 
-@click.command("export", short_help="Write a commit's evidence in another tool's format")
+@click.command("export", short_help="Write a commit's evidence as a report, or for another tool")
 @click.argument("format_", metavar="FORMAT", type=click.Choice(FORMATS))
 @click.argument("commit", default="HEAD")
 @click.option("-o", "--output", "file", metavar="FILE", default=None, help="Where to write; `-` is stdout.")
+@click.option(
+    "-n",
+    "commits",
+    type=click.IntRange(1, 10_000),
+    default=100,
+    show_default=True,
+    help="html: at most this many commits, the newest first.",
+)
 @with_policy
 @with_offline
 @click.pass_obj
 def command(
-    output: Output, format_: str, commit: str, file: str | None, policy_from: str | None, offline: bool
+    output: Output,
+    format_: str,
+    commit: str,
+    file: str | None,
+    commits: int,
+    policy_from: str | None,
+    offline: bool,
 ) -> int:
-    r"""Write what a commit's evidence says in the format of another tool.
+    r"""Write what a commit's evidence says for people, and in the formats of other tools.
 
     \b
+    html            a page for people, complete in one file
+    markdown        what `gate` writes into a job's summary
+    junit           JUnit XML for dashboards; what verify rejects is red
     coverage        coverage's data file, all shards united (default: .coverage)
     coverage-xml    Cobertura XML
     lcov            lcov's tracefile
@@ -35,13 +52,16 @@ def command(
     bundle          a git bundle of the whole ledger, for `git ledger sync --from FILE` (default: ledger.bundle)
 
     \b
+    git ledger export html -o report.html -n 200
+    git ledger export junit -o junit.xml
     git ledger export coverage-xml -o coverage.xml
     git ledger export coverage -o .coverage && coverage html
     """
     from gitledger.workflows.export import DEFAULT_FILES, export
 
     session = enter(output, offline=offline)
-    found = export(session, session.repo.resolve(commit), format_, policy_from=policy_from)
+    target = session.repo.resolve(commit)
+    found = export(session, target, format_, policy_from=policy_from, commits=commits)
     place = file or DEFAULT_FILES.get(format_, "-")
     for note in found.notes:
         output.message(f"git ledger: {note}")

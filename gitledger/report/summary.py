@@ -23,7 +23,14 @@ def cell(text: str, limit: int = _MAX_CELL) -> str:
     """Return a string from outside as Markdown that shows it and does nothing else."""
     short = text if len(text) <= limit else text[: limit - 1] + "…"
     plain = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in short)
-    return "".join(f"&#{ord(char)};" if char in _SPECIAL else char for char in plain)
+    return "".join(_spelt(char) for char in plain)
+
+
+def _spelt(char: str) -> str:
+    """Return a character that can't be Markdown; names and numbers after `@` and `#` are mentions of nothing."""
+    if char not in _SPECIAL:
+        return char
+    return f"&#{ord(char)};" + ("&#8203;" if char in "@#" else "")
 
 
 def summary_text(
@@ -31,9 +38,13 @@ def summary_text(
     findings: Sequence[Finding],
     *,
     coverage: Sequence[str] = (),
+    slowest: Sequence[tuple[float, object, str]] = (),
     limit: int = MAX_SUMMARY_BYTES,
 ) -> str:
-    """Return the summary of a `gate --json` document, at most `limit` bytes of it."""
+    """Return the summary of a `gate --json` document, at most `limit` bytes of it.
+
+    `slowest` are seconds, shard and id of tests to be listed.
+    """
     passed = document["verdict"] == "passed"
     blocking = [finding for finding in findings if finding.blocks]
     notes = [finding for finding in findings if not finding.blocks]
@@ -49,7 +60,11 @@ def summary_text(
     parts = [
         ("findings", [*blocks, *map(_finding, blocking), ""] if blocking else []),
         ("coverage lines", [*(cell(line.strip()) for line in coverage), ""] if coverage else []),
-        ("shards", ["| shard | verdict | reason | outcome |", "|---|---|---|---|", *_rows(document["shards"])]),
+        (
+            "shards",
+            ["| shard | verdict | reason | outcome | from |", "|---|---|---|---|---|", *_rows(document["shards"])],
+        ),
+        ("tests", _slowest(slowest)),
         ("notes", ["", f"<details><summary>{len(notes)} notes</summary>", "", *map(_finding, notes)]),
     ]
     lines, left = list(head), limit - _size(head) - 200
@@ -70,9 +85,26 @@ def _rows(shards: Iterable[dict[str, Any]]) -> list[str]:
         name = row["name"] if row["variant"] is None else f"{row['name']}@{row['variant']}"
         mark = {"fresh": "●", "carryable": "○"}.get(row["verdict"], "✗")
         rows.append(
-            f"| {cell(name)} | {mark} {row['verdict']} | {cell(row['reason'])} | {row['outcome'] or '–'} |"
+            f"| {cell(name)} | {mark} {row['verdict']} | {cell(row['reason'])} | {row['outcome'] or '–'} "
+            f"| {_origin(row)} |"
         )
     return rows
+
+
+def _origin(row: dict[str, Any]) -> str:
+    """Return where the receipt lies that the row speaks of, if it lies elsewhere."""
+    if row.get("from_commit") is None or row.get("distance") == 0:
+        return ""
+    away = "" if row["distance"] is None else f", {row['distance']} back"
+    return f"`{row['from_commit'][:12]}`{away}"
+
+
+def _slowest(tests: Sequence[tuple[float, object, str]]) -> list[str]:
+    if not tests:
+        return []
+    head = ["", "<details><summary>slowest tests</summary>", "", "| seconds | test | shard |", "|---:|---|---|"]
+    rows = [f"| {seconds:.2f} | {cell(node_id)} | {cell(str(key))} |" for seconds, key, node_id in tests]
+    return [*head, *rows, "", "</details>"]
 
 
 def _finding(finding: Finding) -> str:

@@ -20,11 +20,15 @@ from gitledger.suites import coverage_write
 from gitledger.trust.verified import Rejected, open_record
 from gitledger.verdict.coverage import CoverageUnion
 from gitledger.verdict.union import form_union
+from gitledger.workflows import export_reports
 from gitledger.workflows.durations import durations_of
 from gitledger.workflows.gather import gather
 from gitledger.workflows.session import Session
 
-__all__ = ["DEFAULT_FILES", "FORMATS", "Exported", "export"]
+__all__ = ["DEFAULT_COMMITS", "DEFAULT_FILES", "FORMATS", "Exported", "export"]
+
+DEFAULT_COMMITS = 100
+"""How many commits an HTML report shows."""
 
 DEFAULT_FILES = {"bundle": "ledger.bundle", "coverage": ".coverage"}
 """Where a format goes that is no text."""
@@ -39,15 +43,27 @@ class Exported:
     notes: tuple[str, ...] = ()
 
 
-def export(session: Session, target: CommitId, format_: str, *, policy_from: str | None = None) -> Exported:
-    """Return the export of a commit's evidence.
+def export(
+    session: Session,
+    target: CommitId,
+    format_: str,
+    *,
+    policy_from: str | None = None,
+    commits: int = DEFAULT_COMMITS,
+) -> Exported:
+    """Return the export of a commit's evidence; `commits` is how many an HTML report shows.
 
     Raises `UsageError`: `unknown-format`, `no-coverage` where the union has no number to be believed,
     `export-failed`; and what `gather` raises.
     """
     if format_ not in FORMATS:
         raise UsageError("unknown-format", f"no export format {format_!a}", f"one of {', '.join(FORMATS)}")
+    if format_ == "html":
+        return Exported(content=export_reports.html(session, target, policy_from, commits))
     return FORMATS[format_](session, target, policy_from)
+
+
+_Format = Callable[[Session, CommitId, str | None], Exported]
 
 
 def _coverage(session: Session, target: CommitId, policy_from: str | None) -> CoverageUnion:
@@ -166,7 +182,18 @@ def _bundle(session: Session, target: CommitId, policy_from: str | None) -> Expo
     return Exported(content=bundle_of(session.repo))
 
 
-FORMATS: dict[str, Callable[[Session, CommitId, str | None], Exported]] = {
+def _plain(make: Callable[[Session, CommitId, str | None], bytes]) -> _Format:
+    return lambda session, target, policy_from: Exported(content=make(session, target, policy_from))
+
+
+def _page(session: Session, target: CommitId, policy_from: str | None) -> Exported:
+    return Exported(content=export_reports.html(session, target, policy_from, DEFAULT_COMMITS))
+
+
+FORMATS: dict[str, _Format] = {
+    "html": _page,
+    "markdown": _plain(export_reports.markdown),
+    "junit": _plain(export_reports.junit),
     "coverage": _data,
     "coverage-xml": _report("coverage-xml"),
     "lcov": _report("lcov"),
