@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
 from gitledger.cli.output import Output
@@ -45,7 +47,6 @@ def command(
     from gitledger.report.lanes import cell_lines
     from gitledger.report.text import verdict_text
     from gitledger.workflows.judge import policy_of, verify
-    from gitledger.workflows.lanes import judge_release, united, united_document
     from gitledger.workflows.target import target_of
 
     session = enter(output, offline=offline)
@@ -58,10 +59,15 @@ def command(
         accept_shards=accept_shards,
         allow_skipped=allow_skipped,
     )
-    judged = judge_release(session, target, policy_from=policy_from, at=at) if lanes else None
-    verdict = found.verdict if judged is None else united(found, judged)
+    judged, verdict, document = None, found.verdict, found.encode
+    if lanes:
+        from gitledger.workflows.lanes import judge_release, united, united_document
+
+        judged = judge_release(session, target, policy_from=policy_from, at=at)
+        verdict = united(found, judged)
+        document = partial(united_document, found, judged, verdict)
     if as_json:
-        output.document(found.encode() if judged is None else united_document(found, judged, verdict))
+        output.document(document())
     else:
         policy = policy_of(found.case)
         ignored = dict.fromkeys((*found.ignored, *(judged.release.ignored if judged else ())))
