@@ -41,8 +41,7 @@ def sole_driver(file: Path, *, wait_s: float = ORPHANS_S, patient: bool = False)
         if not _lock(fd, time.monotonic() + wait_s, patient=patient):
             yield ()
             return
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, _identity(os.getpid()), 0)
+        _sign(fd, file)
         yield (fd,)
     finally:
         os.close(fd)
@@ -82,6 +81,15 @@ def _lock(fd: int, until_s: float, *, patient: bool) -> bool:
             raise MachineError("lock-unwritable", f"no lock can be had: {error.strerror}", "") from error
         else:
             return True
+
+
+def _sign(fd: int, file: Path) -> None:
+    """Write down who holds the lock; raises `MachineError` `lock-unwritable`, where the disk is full."""
+    try:
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, _identity(os.getpid()), 0)
+    except OSError as error:
+        raise MachineError("lock-unwritable", f"{file} can't be written: {error.strerror}", "make room") from error
 
 
 def _wait(holder: bytes, until_s: float, *, patient: bool) -> None:

@@ -130,6 +130,7 @@ class Drive:
     faults: dict[ShardKey, LedgerError] = field(default_factory=dict)
     stopped: LedgerError | None = None
     _is_stopped: bool = False
+    _is_told: bool = False
     _waiting: list[Job] = field(default_factory=list)
     _running: dict[Future[Ended], Attempt] = field(default_factory=dict)
     _busy: dict[int, Attempt] = field(default_factory=dict)
@@ -161,6 +162,9 @@ class Drive:
     def _step(self, pool: ThreadPoolExecutor) -> None:
         if not self._is_over():
             self._start(pool)
+        if self.interrupts.received and not self._is_told and self._running:
+            self._is_told = True
+            self.watch.news("told to stop: what runs is ended and recorded; a second signal ends it at once")
         self.watch.tick(list(self._busy.values()), self._waiting)
         try:
             event = self._events.get(timeout=TICK_S)

@@ -85,6 +85,8 @@ def _in_folder(
     marker, flight = secrets.token_hex(8), request.flight
     if flight is not None:
         flight.begin(_note(session, request, before, scene, marker))
+    if request.began is not None:
+        request.began()
     ended = run_child(
         argv,
         cwd=root,

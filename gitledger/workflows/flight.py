@@ -110,7 +110,8 @@ class Flight:
         """Remove all of it; what says that it is done goes last, so that a kill between leaves no doubt."""
         if with_folder:
             shutil.rmtree(self.folder, ignore_errors=True)
-        for file in (self.end_file, self.end_file.with_suffix(f"{_END}.half"), self.note, self.record_file):
+        halves = (self.note.with_suffix(".half"), self.end_file.with_suffix(f"{_END}.half"))
+        for file in (*halves, self.end_file, self.note, self.record_file):
             with suppress(OSError):
                 file.unlink(missing_ok=True)
 

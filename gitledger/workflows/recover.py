@@ -45,14 +45,17 @@ TICK_NS = 20_000_000
 
 def recover(
     session: Session, target: CommitId, signer: Signer | None, *, notes: Path, logs: Path, user: str
-) -> Iterator[Recorded]:
+) -> Iterator[tuple[Recorded, bool]]:
     """Yield the receipts of runs that died with their driver, stored; their notes are cleared.
+
+    Beside each: whether its driver was killed, or could not store what it had made.
 
     Of a run on another commit than `target` only a failure that was seen is recorded. A run of which nothing can
     be said is dropped. One whose receipt can't be made or stored now is left for the next time, and nothing is
     raised: what has to run now is not held up by what has died.
     """
     for crash in crashes(notes):
+        was_made = crash.flight.record_file.exists()
         try:
             if not _is_stored(session, crash):
                 wreck = _wreck(session, crash, target, logs=logs, user=user)
@@ -60,7 +63,7 @@ def recover(
                 if done is not None and not done.stored:
                     continue
                 if done is not None:
-                    yield done
+                    yield done, not was_made
         except LedgerError:
             continue
         crash.clear()

@@ -27,7 +27,8 @@ class RecordRequest:
 
     What a driver of several runs adds: `stall_s`, how long a run may show no sign of progress; `log`, where its
     output is kept; `interrupts`, the driver's; `held`, its descriptors that stay open until nothing of the run is
-    left; `flight`, where it is noted down meanwhile.
+    left; `flight`, where it is noted down meanwhile; `began`, called when nothing speaks against its start any
+    more.
     """
 
     repository: str
@@ -50,6 +51,7 @@ class RecordRequest:
     interrupts: Interrupts | None = None
     held: tuple[int, ...] = ()
     flight: Flight | None = None
+    began: Callable[[], None] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -145,11 +145,14 @@ def _recover(session: Session, request: RunRequest, signer: Signer | None, targe
         return
     for sentence in end_orphans(session, folder / "flight"):
         watch.news(sentence)
-    for done in recover(session, target, signer, notes=folder / "flight", logs=folder / "logs", user=request.user):
+    for done, was_killed in recover(
+        session, target, signer, notes=folder / "flight", logs=folder / "logs", user=request.user
+    ):
         counts, receipt = done.receipt.counts, done.receipt
         what = f"{counts.passed} passed and {counts.failed + counts.error} failed of {counts.collected}"
         why = f" ({', '.join(receipt.reasons)})" if receipt.reasons else ""
-        watch.news(f"recorded what {receipt.key} had come to when its driver was killed: {what}{why}")
+        when = "when its driver was killed" if was_killed else "and could not be stored then"
+        watch.news(f"recorded what {receipt.key} had come to {when}: {what}{why}")
 
 
 def chosen(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gitledger.config.schema import Config
 from gitledger.dataclass import dataclass
-from gitledger.errors import InternalError, LedgerError, UsageError
+from gitledger.errors import InternalError, LedgerError, MachineError, UsageError
 from gitledger.machine.interrupts import Interrupts
 from gitledger.records.ids import CommitId, ShardKey
 from gitledger.trust.signer import Signer
@@ -59,9 +59,8 @@ class ShardRuns:
             session = self._session(attempt)
             before = look(session, request.definition)
             self._require_clean(before, alone=attempt.alone)
-            began()
             with take_off(self.folder / "flight", key) as flight:
-                request = replace(request, flight=flight)
+                request = replace(request, flight=flight, began=began)
                 done = record(session, request, self.signer, before=before, turn=self._turn, ended=ended)
                 if done.stored:
                     flight.clear()
@@ -98,7 +97,11 @@ class ShardRuns:
     def log_of(self, key: ShardKey) -> Path:
         """Return the file that a shard's output goes to while it runs; the next run writes it anew."""
         logs = self.folder / "logs"
-        logs.mkdir(parents=True, exist_ok=True)
+        try:
+            logs.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            text = f"the folder {logs} can't be made: {error.strerror}"
+            raise MachineError("log-unwritable", text, "make room for it") from error
         return logs / f"{key}.log"
 
     def _session(self, attempt: Attempt) -> Session:

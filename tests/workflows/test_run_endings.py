@@ -156,6 +156,7 @@ def test_r03_r18_an_interrupt_records_what_is_under_way_and_the_same_command_res
 
     assert driver.returncode == 128 + signum, err
     assert "interrupted; `git ledger run` resumes" in out
+    assert "git ledger: told to stop: what runs is ended and recorded; a second signal ends it at once\n" in err
     assert not lives(int((project.out / "daemon").read_text()))
     [row] = [row for row in project.ledger("plan", "--json").document["shards"] if row["name"] == "long"]
     assert len(row["attempts"]) == 1, "the shard in flight counts as an attempt"

@@ -158,12 +158,10 @@ def test_r18_r22_a_pytest_shard_is_recorded_whole_as_its_driver_would_have(drive
 
 TOUCH = {
     "an edit that was taken back": lambda project: restored(project, "src/a.py"),
-    "an input replaced by its equal": lambda project: (project.path / "src/a.py").touch(),
     "another version of ours": lambda project: renoted(project, version="0.0.0"),
     "other inputs": lambda project: renoted(project, manifest="0" * 64),
     "its folder gone": lambda project: shutil.rmtree(json.loads(note(project).read_text())["folder"]),
     "no end known": lambda project: next(flight(project).glob("*.end")).unlink(),
-    "an end half written": lambda project: next(flight(project).glob("*.end")).write_text("0 1"),
 }
 
 
@@ -252,6 +250,39 @@ def test_a_receipt_that_was_stored_right_before_the_kill_is_not_made_twice(drive
 
     assert len(attempts(project)) == 1
     assert list(flight(project).iterdir()) == []
+
+
+def test_what_could_not_be_stored_is_kept_and_made_into_a_receipt_by_the_next_run(driven):
+    shard = "{paths: [src], command: [sh, -c, 'echo it >> $OUT/ran'], results: exit-status}"
+    project = driven(f"version: 1\nrepository: demo\nshards:\n  it: {shard}\n")
+    refs = ("refs/notes/gitledger", "refs/gitledger")  # neither the notes nor their inbox can be made
+    for ref in refs:
+        project.repo.git("update-ref", ref, "HEAD")
+    first = project.run()
+    for ref in refs:
+        project.repo.git("update-ref", "-d", ref)
+
+    second = project.run()
+
+    assert (first.exit_status, second.exit_status, second.results, project.ran()) == (3, 0, {}, ["it"])
+    assert "recorded what it had come to and could not be stored then: 1 passed" in project.watch.heard[-1]
+    assert project.verify()[0] == "passed"
+
+
+def test_a_run_that_can_not_be_noted_down_does_not_begin_and_leaves_nothing(driven):
+    shard = "{paths: [src], command: [sh, -c, 'echo it >> $OUT/ran'], results: exit-status}"
+    project = driven(f"version: 1\nrepository: demo\nshards:\n  it: {shard}\n")
+    for name in ("flight", "logs"):
+        place = project.path / ".git/gitledger" / name
+        place.parent.mkdir(exist_ok=True)
+        shutil.rmtree(place, ignore_errors=True)
+        place.write_text("no folder")
+        done = project.run()
+        [fault] = done.faults.values()
+        assert (fault.code, done.exit_status) == ("flight-unwritable" if name == "flight" else "log-unwritable", 2)
+        assert (project.ran(), project.watch.begun) == ([], [])
+        place.unlink()
+    assert project.run().exit_status == 0
 
 
 LEAVES = "echo $$ > $OUT/main; setsid sh -c 'echo $$ > $OUT/orphan; exec sleep 300' & touch $OUT/on; sleep 300"
