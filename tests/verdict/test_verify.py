@@ -79,6 +79,19 @@ def test_max_attempts_counts_every_run_of_the_shard_on_the_commit(world, limit, 
     assert world.codes() == (set() if passes else {"too-many-attempts"})
 
 
+def test_what_was_interrupted_before_a_test_of_it_failed_uses_no_attempt_up(world):
+    """A driver that was killed, or a job that was cancelled, says nothing of the tests; a failure that was seen
+    does."""
+    world.policy = {"max_attempts": 1}
+    cut = {"outcome": "incomplete", "reasons": ("interrupted", "missing-results")}
+    world.record(started=0, tests={A: "passed"}, selected=[A, B], full=[A, B], **cut)
+    world.record(started=10)
+    assert world.judge().passed
+    seen = {"outcome": "failed", "reasons": ("test-failed", *cut["reasons"])}
+    world.record(started=5, tests={A: "failed"}, selected=[A, B], full=[A, B], **seen)
+    assert world.codes() == {"too-many-attempts"}
+
+
 # Single tests
 
 

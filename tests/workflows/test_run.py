@@ -166,6 +166,7 @@ def test_an_interrupted_attempt_uses_none_up(driven):
     assert (interrupted.exit_status, done.exit_status) == (130, 0)
     [row] = project.ledger("plan", "--json").document["shards"]
     assert len(row["attempts"]) == 2
+    assert "2 attempts (1 interrupted)" in project.ledger("plan").out
     assert project.verify()[0] == "passed"
     assert project.ledger("flaky", "--json").document == []
 
