@@ -61,8 +61,8 @@ def command(
     disturbs no other. Nothing is downloaded or installed. Without a lane the model is --model, else that of
     GITLEDGER_DOCTOR_MODEL; there is no default.
 
-    Exits with 0 for passed, 1 for failed, 77 for skipped, 99 for inconclusive (also where a recipe of the lane can't
-    be used), 2 where nothing could be started.
+    Exits with 0 for passed, 1 for failed, 77 for skipped, 99 for inconclusive (also where a recipe of the lane
+    can't be used), 2 where nothing could be started.
 
     \b
     git ledger doctor --lane gfx1151 --record

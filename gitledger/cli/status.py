@@ -19,6 +19,7 @@ def command(output: Output, as_json: bool) -> int:
     git ledger status --json | jq .summary
     """
     from gitledger.report.text import plan_text, status_text
+    from gitledger.workflows.dirt import dirt_of, named
     from gitledger.workflows.judge import plan
     from gitledger.workflows.target import head_of
     from gitledger.workflows.unpublished import unpublished
@@ -33,5 +34,5 @@ def command(output: Output, as_json: bool) -> int:
         return 0
     edits = [(str(item.key), item.paths) for item in found.uncommitted]
     text = plan_text(found.union, edits, commit=head, color=output.color)
-    output.result(text + status_text(stale, waiting))
+    output.result(text + status_text(stale, waiting, dirt=named(dirt_of(session.repo))))
     return 0

@@ -178,14 +178,17 @@ def record_lines(
         hint = f"`git ledger scope {receipt.key}` proposes a scope"
         lines.append(f"leaky: read outside the declared scope: {names}{more}; {hint}")
     if receipt.repo.dirty:
-        lines.append(f"dirty: {', '.join(escaped(path) for path in receipt.repo.dirty_paths[:5])}")
+        named = ", ".join(escaped(path) for path in receipt.repo.dirty_paths[:5])
+        lines.append(f"dirty: {named}; commit them, or let .gitignore name them")
     return [*lines, *notes]
 
 
-def status_text(stale: Sequence[str], waiting: Mapping[str, int]) -> str:
-    """Return what is not published yet, and the next command to type."""
+def status_text(stale: Sequence[str], waiting: Mapping[str, int], *, dirt: str = "") -> str:
+    """Return what is not published yet, and the next command to type; beside `dirt` no run would count."""
     lines = [f"{number} records not published to {remote}" for remote, number in waiting.items() if number]
-    if len(stale) > 1:
+    if stale and dirt:
+        lines.append(f"next: {dirt}: commit them, or let .gitignore name them; then git ledger run")
+    elif len(stale) > 1:
         lines.append(f"next: git ledger run ({len(stale)} shards)")
     elif stale:
         lines.append(f"next: git ledger record --shard {stale[0]}")

@@ -38,8 +38,12 @@ def _missing(choices: Iterable[Choice]) -> Iterator[Finding]:
                 choice.shard.key,
                 expected="a green receipt, fresh or carried",
                 found=found or choice.reason.replace("-", " "),
-                remedy=f"git ledger record --shard {choice.shard.key}",
+                remedy=f"{_FIRST.get(choice.reason, '')}git ledger record --shard {choice.shard.key}",
             )
+
+
+_FIRST = {"dirty": "commit them, or let .gitignore name them; then "}
+"""What has to be done before recording again mends it."""
 
 
 def _disagreements(choices: Iterable[Choice], situation: Situation) -> Iterator[Finding]:
