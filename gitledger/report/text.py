@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # whoever records needs no judgement
     from gitledger.records.receipt import ShardReceipt
-    from gitledger.verdict.attempts import attempts_used
-from gitledger.verdict.finding import Finding
+    from gitledger.verdict.finding import Finding
     from gitledger.verdict.select import Choice
     from gitledger.verdict.union import Union
 
@@ -96,6 +95,8 @@ def _because(choice: Choice) -> str:
     if choice.detail:
         parts.append(escaped(choice.detail))
     if len(choice.attempts) > 1:
+        from gitledger.verdict.attempts import attempts_used
+
         uncounted = len(choice.attempts) - attempts_used(choice.attempts)
         aside = f" ({uncounted} interrupted)" if uncounted else ""
         parts.append(f"{len(choice.attempts)} attempts{aside}")
