@@ -10,7 +10,7 @@ STAMP_LANES := $(VENV_LANES)/.installed
 TORCH ?= torch==2.13.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-lanes docs test test-package test-lanes test-real test-slurm test-night lint fmt types layers check bench fuzz install
+.PHONY: help demo demo-lanes docs test test-browser test-package test-lanes test-real test-slurm test-night lint fmt types layers check bench fuzz install
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -52,6 +52,9 @@ test-package: $(STAMP) ## wheel and sdist, built and installed by pip, pipx and 
 
 test-slurm: $(STAMP) ## against a real one-node Slurm, installed and started for it (root, Debian)
 	tests/slurm/cluster run timeout 420 $(BIN)/python -m pytest -q -m slurm tests/slurm
+
+test-browser: $(STAMP) ## reports in a real headless Chromium without a network (Debian: apt-get install chromium)
+	$(BIN)/python -m pytest -q -m browser tests/report
 
 test-night: $(STAMP) ## a night of forty shards in small, with a driver that is killed twice (minutes)
 	$(BIN)/python -m pytest -q -m night tests/workflows
