@@ -1,8 +1,9 @@
 """Many clones of one remote, each publishing one record at the same moment.
 
 `GITLEDGER_CLONES` says how many: 64 is the goal, by hand, and takes some minutes over all transports; unless it is
-given, the suite has a dozen by path and fewer elsewhere, where the same code runs and only starting costs. Plain git with a fetch-merge-push loop needs
-many times as long as one after another, and more pushes with every clone; here a lost race goes beside the notes.
+given, the suite has a dozen by path and fewer elsewhere, where the same code runs and only starting costs. Plain git
+with a fetch-merge-push loop needs many times as long as one after another, and more pushes with every clone; here a
+lost race goes beside the notes.
 """
 
 from __future__ import annotations
@@ -154,7 +155,7 @@ def race(setting: Setting, what: str, count: int = CLONES) -> None:
     assert lines == tuple(sorted(names))
     assert bodies == 2 * count
     assert max(pushes) <= MAX_PUSHES
-    assert at_once_s <= serial_s * 1.2
+    assert not IS_FULL or at_once_s <= serial_s * 1.2  # a measurement, by hand: no test of the suite is timed
 
 
 def test_s09_all_clones_publish_at_the_same_moment_by_path(make_repo, hermetic_env):
