@@ -39,6 +39,8 @@ from gitledger.workflows.trusted import read_config
 __all__ = ["recover"]
 
 SIGKILL = 9
+JUMP_NS = 10_000_000_000
+"""From when on a clock that ran differently from the monotonic one was set; a slow start is none."""
 TICK_NS = 20_000_000
 """How far the clock that stamps files may lag behind the one that processes read: two jiffies at most."""
 
@@ -188,6 +190,7 @@ def _wreck(session: Session, crash: Crash, target: CommitId, *, logs: Path, user
         and crash.has_folder
         and note.version == __version__
         and note.manifest == manifest.digest
+        and _kept_time(session, crash, end)
         and _is_untouched(session, crash, manifest)
     )
     # The driver began on a clean tree: it would not have begun on another.
@@ -214,6 +217,13 @@ def _config_of(session: Session, commit: CommitId) -> Config | None:
         return read_config(session.repo, commit)
     except LedgerError:
         return None
+
+
+def _kept_time(session: Session, crash: Crash, end: NotedEnd) -> bool:
+    """Tell whether the clock ran evenly while the command did, and not back since: it dates changes truly."""
+    began_ns = round(crash.note.started_at.timestamp() * 1e9)
+    jump_ns = end.ended_ns - began_ns - end.duration_ns
+    return abs(jump_ns) < JUMP_NS and session.now().timestamp() * 1e9 > end.ended_ns - TICK_NS
 
 
 def _is_untouched(session: Session, crash: Crash, manifest: Manifest) -> bool:

@@ -160,6 +160,7 @@ TOUCH = {
     "an edit that was taken back": lambda project: restored(project, "src/a.py"),
     "another version of ours": lambda project: renoted(project, version="0.0.0"),
     "other inputs": lambda project: renoted(project, manifest="0" * 64),
+    "a clock that was set meanwhile": lambda project: prolonged(project),
     "its folder gone": lambda project: shutil.rmtree(json.loads(note(project).read_text())["folder"]),
     "no end known": lambda project: next(flight(project).glob("*.end")).unlink(),
 }
@@ -172,6 +173,13 @@ def note(project) -> Path:
 
 def renoted(project, **changes: str) -> None:
     note(project).write_text(json.dumps(json.loads(note(project).read_text()) | changes))
+
+
+def prolonged(project) -> None:
+    """Let the command have lasted an hour by the clock that nobody sets."""
+    [file] = flight(project).glob("*.end")
+    status, rss, reason, duration_ns, ended_ns = file.read_text().split()
+    file.write_text(f"{status} {rss} {reason} {int(duration_ns) + 3600 * 10**9} {ended_ns}\n")
 
 
 def restored(project, path: str) -> None:
