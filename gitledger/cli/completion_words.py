@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import click
 
 from gitledger.cli.output import Output
+from gitledger.dataclass import dataclass
 
 __all__ = ["candidates"]
 

@@ -6,9 +6,9 @@ end its process, and takes no other recipe with it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import DecodeError, UsageError
 from gitledger.lanes import recipes as built_in
 from gitledger.lanes.probe.registry import BUILT_IN_IDS, digest_of_file, module_name

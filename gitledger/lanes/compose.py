@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from gitledger import __version__
+from gitledger.dataclass import dataclass
 from gitledger.errors import DecodeError
 from gitledger.lanes.journal import ProbeEnd, ProbeJournal
 from gitledger.lanes.model import FoundModel, ModelError

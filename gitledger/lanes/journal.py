@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import DecodeError
 from gitledger.records.decode import Reader, load_json
 

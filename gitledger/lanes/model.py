@@ -11,9 +11,9 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from gitledger.dataclass import dataclass
 from gitledger.records.capability_status import ReasonCode
 from gitledger.records.capability_work import MAX_MODEL_FILES, FileClaim, ModelClaim, model_digest
 from gitledger.records.ids import Digest

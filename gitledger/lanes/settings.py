@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import UsageError
 
 __all__ = ["DOWNLOAD_VARIABLES", "OVERRIDES", "Settings", "overrides_of", "parse_layers", "settings_from"]

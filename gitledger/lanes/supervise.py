@@ -13,11 +13,11 @@ import signal
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from gitledger.dataclass import dataclass
 from gitledger.lanes.journal import ProbeJournal, read_journal
 from gitledger.lanes.model import FoundModel
 from gitledger.lanes.task import LaneTask

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from gitledger.dataclass import dataclass
 from gitledger.records.capability_work import RecipeClaim
 
 __all__ = ["LaneTask"]

@@ -7,8 +7,9 @@ device that isn't clean yet) is waited for within bounds, and then named as the 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from gitledger.dataclass import dataclass
 from gitledger.machine.devices import DevicePool
 from gitledger.machine.memory import Memory
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from gitledger.dataclass import dataclass
 from gitledger.machine.gpu import MIB, TOOL_TIMEOUT_S
 from gitledger.machine.tool import ask_tool
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from gitledger.dataclass import dataclass
 from gitledger.machine.tool import ask_tool
 from gitledger.records.environment import Gpu
 

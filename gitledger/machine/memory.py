@@ -7,9 +7,9 @@ Sources: proc(5) `meminfo`; cgroup v2 `memory.max`, `memory.current`, `memory.st
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
+from gitledger.dataclass import dataclass
 from gitledger.machine.oom import memory_counters
 
 __all__ = ["Memory", "memory_now"]

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import MachineError
 
 __all__ = ["DEFAULT_ARRAY_LIMIT", "Slurm", "TaskState"]

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from gitledger.dataclass import dataclass
 
 __all__ = ["Batch", "Place", "array_list", "follower_script", "submission_script", "task_script"]
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from statistics import linear_regression
 
+from gitledger.dataclass import dataclass
 from gitledger.suites.cut import Durations, TooManyPartsError, cut_files, file_costs
 
 __all__ = ["Advice", "Fit", "advise", "fit"]

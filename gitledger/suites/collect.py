@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from gitledger.dataclass import dataclass
 from gitledger.machine.child import run_child
 from gitledger.suites.inject import child_environment
 from gitledger.suites.journal import read_journal

@@ -11,9 +11,9 @@ import json
 import shlex
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import ConfigError
 from gitledger.records.decode import shown
 from gitledger.records.ids import Digest

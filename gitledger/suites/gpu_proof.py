@@ -7,9 +7,9 @@ key over re-encoded JSON, and says nothing that history needs.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 
+from gitledger.dataclass import dataclass
 from gitledger.records.bodies import Check, TestResult
 from gitledger.records.decode import Reader, fail, load_json
 from gitledger.records.ids import CommitId, NodeId, object_id

@@ -24,9 +24,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple, NoReturn
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import DecodeError
 from gitledger.records.decode import byte_length, shown
 from gitledger.records.limits import MAX_NODE_ID_BYTES, MAX_TESTS, MAX_TEXT_BYTES

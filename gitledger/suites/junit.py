@@ -12,10 +12,11 @@ reported tests are the collection (DESIGN section 8).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NoReturn
 from xml.parsers import expat
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import DecodeError
 from gitledger.machine.child import ChildExit
 from gitledger.records.bodies import TestResult

@@ -11,8 +11,9 @@ doctest assertions.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from gitledger.dataclass import dataclass
 from gitledger.records.decode import shown
 from gitledger.records.outcomes import TestOutcome
 

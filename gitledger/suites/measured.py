@@ -6,10 +6,10 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import DecodeError
 from gitledger.records.decode import Reader, shown
 from gitledger.records.fragments import MAX_LINE, Arc, FileCoverage, Fragment, bits_of

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
+
+from gitledger.dataclass import dataclass
 
 __all__ = ["MAX_OBSERVED_BYTES", "Observed", "SetAside", "inputs_among", "read_observed"]
 

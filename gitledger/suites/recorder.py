@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import PurePath
 
+from gitledger.dataclass import dataclass
 from gitledger.machine.child import ChildExit
 from gitledger.records.bodies import Check, TestResult
 from gitledger.records.decode import shown

@@ -5,9 +5,9 @@ from __future__ import annotations
 import stat
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import DecodeError
 from gitledger.machine.child import ChildExit
 from gitledger.records.bodies import TestResult

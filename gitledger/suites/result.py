@@ -7,9 +7,9 @@ by itself how bad it is; all that apply are given at once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
+from gitledger.dataclass import dataclass
 from gitledger.machine.child import ChildExit
 from gitledger.records.bodies import TestResult, collection_digest
 from gitledger.records.ids import Digest, NodeId

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from gitledger.dataclass import dataclass
 from gitledger.machine.strace import Event, TraceFault
 from gitledger.suites.observed import MAX_OBSERVED_FILES, MAX_PATH_BYTES, Observed
 

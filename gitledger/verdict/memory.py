@@ -7,9 +7,10 @@ signers, moment and coverage rule, and among no others.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from gitledger.dataclass import dataclass
 from gitledger.records.ids import BlobId, Digest, KeyFingerprint, RecordId
 
 if TYPE_CHECKING:
