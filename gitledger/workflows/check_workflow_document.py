@@ -112,7 +112,10 @@ class _Reader:
             text = "" if node.tag == "tag:yaml.org,2002:null" else node.value
             return Place(line, text, in_block=node.style in ("|", ">"))
         if isinstance(node, yaml.SequenceNode):
-            return Place(line, items=tuple(self.place(item) for item in node.value))
+            items = tuple(self.place(item) for item in node.value)
+            if node.tag == "!reference":  # GitLab's: to be kept for what it is, and not taken for a list of lines
+                return Place(line, f"!reference [{', '.join(item.text for item in items)}]")
+            return Place(line, items=items)
         merged: dict[str, Place] = {}
         own: dict[str, Place] = {}
         for key, value in node.value:

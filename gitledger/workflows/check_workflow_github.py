@@ -12,8 +12,8 @@ from gitledger.workflows.check_workflow_document import Place
 
 __all__ = ["Job", "Workflow", "condition", "is_always", "read_workflow", "runs_after_failure"]
 
-_ACTION = re.compile(r"(?:^|/)hooks/github/?(?:@|\Z)")
-_CALLED = re.compile(r"git-ledger[\w.-]*\.ya?ml(?:@|\Z)")
+_ACTION = re.compile(r"(?:\./|[\w.-]+/git-ledger[\w.-]*/)hooks/github/?(?:@|\Z)")
+_CALLED = re.compile(r"(?:^|/)git-ledger[\w.-]*\.ya?ml(?:@|\Z)")
 _DEPLOYS = re.compile(r"deploy|release|publish|ship|promote|rollout", re.IGNORECASE)
 _AFTER_FAILURE = re.compile(r"\b(?:always|failure|cancelled)\s*\(\s*\)")
 _MODES = {"plan": "plan", "shard": "run", "gate": "gate"}
@@ -61,7 +61,7 @@ class Job:
     def step_calls(self, step: Place) -> Iterator[Call]:
         """Yield the calls of one step."""
         yield from calls_of(step.get("run"))
-        if _ACTION.search(step.get("uses").text):
+        if _ACTION.match(step.get("uses").text):
             mode = step.get("with", "mode")
             words = ("--needs",) if step.get("with", "needs") else ()
             yield Call(step.line, _MODES.get(mode.text, mode.text), words, "")

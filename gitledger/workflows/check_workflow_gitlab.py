@@ -23,6 +23,12 @@ from gitledger.workflows.check_workflow_calls import (
     word_faults,
 )
 from gitledger.workflows.check_workflow_document import Place
+from gitledger.workflows.check_workflow_gate import (
+    argument_faults,
+    environment_faults,
+    judging_calls,
+    script_faults,
+)
 
 __all__ = ["Pipeline", "gitlab_faults", "read_pipeline"]
 
@@ -137,6 +143,7 @@ def gitlab_faults(flow: Pipeline) -> Iterator[Finding]:
         )
     for gate in gates:
         yield from _gate_faults(flow, gate)
+        yield from _script_faults(flow, gate)
     for job in flow.having("is_deploy"):
         yield from _deploy_faults(flow, job, gates)
     for job in (*flow.having("is_plan"), *flow.having("is_shard"), *gates):
@@ -160,6 +167,7 @@ def _gate_faults(flow: Pipeline, gate: PipelineJob) -> Iterator[Finding]:
             found=gate.body.get("when").text or "rules without it" if rules else "on_success, by default",
             remedy="when: always",
         )
+    yield from _narrower(gate, others)
     for job in others:
         if not flow.waits(gate, job):
             yield blocking(
@@ -170,6 +178,67 @@ def _gate_faults(flow: Pipeline, gate: PipelineJob) -> Iterator[Finding]:
                 found=f"needs: {', '.join(gate.body.get('needs').names()) or 'nothing'}",
                 remedy=f"add {job.name} to needs",
             )
+
+
+def _narrower(gate: PipelineJob, others: list[PipelineJob]) -> Iterator[Finding]:
+    """Yield conditions by which the gate is left out of a pipeline that has what it judges: none is missed there.
+
+    On GitLab a pipeline without the job is as green as one in which it passed.
+    """
+    for word in ("only", "except"):
+        if gate.body.get(word):
+            yield _left_out(gate.body.get(word), gate, f"{word}: {', '.join(gate.body.get(word).names())}")
+    rules = gate.body.get("rules").items
+    for rule in rules:
+        for word in ("changes", "exists"):
+            if rule.get(word):
+                yield _left_out(rule.get(word), gate, f"rules with {word}:")
+    if not rules or any(not rule.get("if") for rule in rules):
+        return
+    own = {_spelled(rule) for rule in rules}
+    for job in others:
+        theirs = job.body.get("rules").items
+        wider = [rule for rule in theirs if rule.get("when").text != "never" and _spelled(rule) not in own]
+        if not theirs or wider:
+            found = f"if: {wider[0].get('if').text or 'always'}" if wider else "no rules: always"
+            yield _left_out(
+                gate.body.get("rules"), gate, f"{job.name} also runs where the gate does not ({found})"
+            )
+            return
+
+
+def _spelled(rule: Place) -> str:
+    return " ".join(rule.get("if").text.split())
+
+
+def _left_out(place: Place, gate: PipelineJob, found: str) -> Finding:
+    return blocking(
+        "gate-may-skip",
+        RULE,
+        place_of(place.line or gate.body.line, gate.name),
+        expected="the gate in every pipeline that has what it judges",
+        found=found,
+        remedy="give the gate the rules of the jobs that it waits for, with when: always",
+    )
+
+
+def _script_faults(flow: Pipeline, gate: PipelineJob) -> Iterator[Finding]:
+    """Yield what comes before or around the call that judges; GitLab runs it all in one shell."""
+    for variables in (
+        flow.body.get("variables"),
+        flow.body.get("default", "variables"),
+        gate.body.get("variables"),
+    ):
+        yield from environment_faults(variables, job=gate.name)
+    before = (
+        gate.body.get("before_script")
+        or flow.body.get("default", "before_script")
+        or flow.body.get("before_script")
+    )
+    run = [before, gate.body.get("script")]
+    yield from script_faults(run, job=gate.name, pipes_fail=False)
+    for asked in judging_calls(run):
+        yield from argument_faults(asked, job=gate.name)
 
 
 def _deploy_faults(flow: Pipeline, job: PipelineJob, gates: list[PipelineJob]) -> Iterator[Finding]:
@@ -191,7 +260,8 @@ def _deploy_faults(flow: Pipeline, job: PipelineJob, gates: list[PipelineJob]) -
 
 
 def _job_faults(flow: Pipeline, job: PipelineJob) -> Iterator[Finding]:
-    yield from tolerance(job.body, "allow_failure", job=job.name, unsaid="for some exit codes")
+    for body in (job.body, *job.body.get("rules").items):
+        yield from tolerance(body, "allow_failure", job=job.name, unsaid="for some exit codes")
     script = job.body.get("script")
     yield from dropped_status(script, job=job.name, pipes_fail=False)
     yield from word_faults(script, job=job.name, is_gate=job.is_gate)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from gitledger.verdict.finding import Finding, blocking
 from gitledger.workflows.check_workflow_calls import (
     RULE,
+    calls_of,
     count_faults,
     dropped_status,
     place_of,
@@ -20,106 +21,20 @@ from gitledger.workflows.check_workflow_calls import (
     word_faults,
 )
 from gitledger.workflows.check_workflow_document import Place
-from gitledger.workflows.check_workflow_github import Job, Workflow, condition, is_always, runs_after_failure
+from gitledger.workflows.check_workflow_gate import shell_faults
+from gitledger.workflows.check_workflow_github import Workflow, condition, runs_after_failure
+from gitledger.workflows.check_workflow_judging import GATE_RULES, judges_another
 
 __all__ = ["RULES"]
 
-_NEEDS = re.compile(r"\$\{\{\s*toJSON\(\s*needs\s*\)\s*\}\}", re.IGNORECASE)
-_LENIENT = re.compile(
-    r"\bskipped\b|\bneutral\b|!=\s*[\"']?failure|-ne\s+[\"']?failure|contains\([^)]*result[^)]*failure",
-    re.IGNORECASE,
+_CHANGES = frozenset(
+    {"pull_request", "pull_request_target", "merge_group", "push", "workflow_call", "workflow_run"}
 )
+_OWN = re.compile(r"\bgithub\.repository\b|\bpull_request\.head\.repo\.full_name\b")
 _HEAD = re.compile(r"pull_request\.head\.sha|\bneeds\.[\w-]+\.outputs\.|\binputs\.")
 _FROM_PLAN = re.compile(r"fromJSON\(\s*needs\.([\w-]+)\.outputs\.", re.IGNORECASE)
 _KEY = "GITLEDGER_SIGNING_KEY"
 _SIGNS = frozenset({"record", "run", "merge", "gate", "revoke"})
-
-
-def no_gate(flow: Workflow) -> Iterator[Finding]:
-    """Yield a finding where there is no gate: then nothing is judged."""
-    if not flow.having("is_gate"):
-        yield blocking(
-            "gate-missing",
-            RULE,
-            place_of(flow.body.get("jobs").line, ""),
-            expected="a job that runs git ledger gate",
-            found=f"none of {len(flow.jobs)} jobs does",
-            remedy="hooks/github/git-ledger.yml is a workflow that holds",
-        )
-
-
-def may_skip(flow: Workflow) -> Iterator[Finding]:
-    """Yield gates that may be skipped, and a job that is skipped counts as a success."""
-    for job in flow.having("is_gate"):
-        own = job.body.get("if")
-        if not is_always(own) and (own or job.needs):
-            yield _may_skip(own.line or job.body.line, job, condition(own) or "no condition: it is skipped")
-        for step in job.steps:
-            judging = any(call.command in ("gate", "verify") for call in job.step_calls(step))
-            if judging and step.get("if") and not is_always(step.get("if")):
-                yield _may_skip(step.get("if").line, job, condition(step.get("if")))
-
-
-def _may_skip(line: int, job: Job, found: str) -> Finding:
-    return blocking(
-        "gate-may-skip",
-        RULE,
-        place_of(line, job.name),
-        expected="if: always(), and nothing else",
-        found=found,
-        remedy="if: always()",
-    )
-
-
-def misses_job(flow: Workflow) -> Iterator[Finding]:
-    """Yield gates that don't wait for every job that makes evidence, and for the plan."""
-    for gate in flow.having("is_gate"):
-        for job in (*flow.having("is_plan"), *flow.having("is_shard")):
-            if job is not gate and job.name not in gate.needs:
-                yield blocking(
-                    "gate-misses-job",
-                    RULE,
-                    place_of(gate.body.get("needs").line or gate.body.line, gate.name),
-                    expected=f"needs: {job.name}",
-                    found=f"needs: {', '.join(gate.needs) or 'nothing'}",
-                    remedy=f"add {job.name} to needs",
-                )
-
-
-def ignores_results(flow: Workflow) -> Iterator[Finding]:
-    """Yield gates that don't look at what became of each job."""
-    for gate in flow.having("is_gate"):
-        if gate.calls_workflow:
-            continue
-        text = [place.text for place in gate.body.scalars()]
-        handed = any(call.command == "gate" and call.has("--needs") for call in gate.calls())
-        compared = all(any(f"needs.{name}.result" in line for line in text) for name in gate.needs)
-        by_hand = compared and any("success" in line for line in text)
-        if gate.needs and not by_hand and not (handed and any(_NEEDS.search(line) for line in text)):
-            yield blocking(
-                "gate-ignores-results",
-                RULE,
-                place_of(gate.body.line, gate.name),
-                expected='git ledger gate --needs "$NEEDS" with NEEDS: ${{ toJSON(needs) }}',
-                found="nothing asks what became of the jobs",
-                remedy="hand over toJSON(needs)",
-            )
-
-
-def accepts_skipped(flow: Workflow) -> Iterator[Finding]:
-    """Yield gates that look for failure alone, and take a job that never ran for one that passed."""
-    for gate in flow.having("is_gate"):
-        for place in gate.body.scalars():
-            for line in place.commands():
-                if found := _LENIENT.search(line.text):
-                    yield blocking(
-                        "gate-accepts-skipped",
-                        RULE,
-                        place_of(line.line, gate.name),
-                        expected="success, and no other result",
-                        found=found[0],
-                        remedy="compare with success alone, or hand over toJSON(needs)",
-                    )
 
 
 def tolerated(flow: Workflow) -> Iterator[Finding]:
@@ -130,6 +45,8 @@ def tolerated(flow: Workflow) -> Iterator[Finding]:
         shell = job.body.get("defaults", "run", "shell") or flow.body.get("defaults", "run", "shell")
         for step in job.steps:
             used = step.get("shell") or shell
+            if any(call.command in ("record", "run") for call in calls_of(step.get("run"))):
+                yield from shell_faults(used, line=step.line, job=job.name)
             yield from dropped_status(step.get("run"), job=job.name, pipes_fail=used.text == "bash")
 
 
@@ -225,6 +142,9 @@ def checked_out(flow: Workflow) -> Iterator[Finding]:
                     found=ref.text or "the merge that GitHub made up for the run",
                     remedy="check out the head of the pull request",
                 )
+            other = step.get("with", "repository")
+            if other and not _OWN.search(other.text):
+                yield judges_another(other, job, f"repository: {other.text}")
             if hostile and job.is_shard and _HEAD.search(ref.text):
                 yield blocking(
                     "untrusted-checkout",
@@ -330,8 +250,27 @@ def _key(line: int, job: str, found: str) -> Finding:
 
 def filtered(flow: Workflow) -> Iterator[Finding]:
     """Yield path filters: a workflow that is left out reports nothing, and a required check waits for ever."""
+    if flow.having("is_gate") and not _CHANGES & set(flow.triggers):
+        yield blocking(
+            "trigger-filtered",
+            RULE,
+            place_of(flow.body.get("on").line or 1, ""),
+            expected="on: pull_request, push or merge_group",
+            found=f"on: {', '.join(flow.triggers) or 'nothing'}: no change starts it",
+            remedy="on: [pull_request, merge_group, push]",
+        )
     for name, trigger in flow.body.get("on").table.items():
-        for word in ("paths", "paths-ignore"):
+        types = trigger.get("types").names()
+        if name == "pull_request" and types and not {"opened", "synchronize"} <= set(types):
+            yield blocking(
+                "trigger-filtered",
+                RULE,
+                place_of(trigger.get("types").line, ""),
+                expected="the gate to run when a change is opened, and whenever it changes (synchronize)",
+                found=f"types: {', '.join(types)}",
+                remedy="take types out",
+            )
+        for word in ("paths", "paths-ignore", "branches-ignore"):
             if trigger.get(word) and name in ("pull_request", "pull_request_target", "merge_group"):
                 yield blocking(
                     "trigger-filtered",
@@ -344,11 +283,7 @@ def filtered(flow: Workflow) -> Iterator[Finding]:
 
 
 RULES: tuple[Callable[[Workflow], Iterator[Finding]], ...] = (
-    no_gate,
-    may_skip,
-    misses_job,
-    ignores_results,
-    accepts_skipped,
+    *GATE_RULES,
     tolerated,
     not_gated,
     literal_count,

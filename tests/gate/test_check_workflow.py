@@ -115,12 +115,13 @@ def test_every_rule_stands_in_the_manual_with_its_code():
     said = set(re.findall(r'blocking\(\s*"([a-z-]+)"', rules))
     page = (ROOT / "docs/how-to/gate.md").read_text("utf-8")
     assert said == {code for code in re.findall(r"`([a-z]+(?:-[a-z]+)+)`", page) if code in said}
-    assert len(said) == 23
+    assert len(said) == 26
 
 
 JUDGE = 'git ledger gate --needs "$NEEDS" "${options[@]}"'
 GATE_IF = "    needs: [plan, shard]\n    if: always()\n"
 HEAD = "          ref: ${{ github.event.pull_request.head.sha || github.sha }}\n"
+BASH = "- name: Judge\n        if: always()\n        shell: bash\n"
 MATRIX = "${{ fromJSON(needs.plan.outputs.matrix) }}"
 DEPLOY = "\n  deploy:\n    permissions: {}\n    needs: %s\n    if: %s\n    steps: [{run: ./deploy}]\n"
 GITHUB_MUTATIONS = {
@@ -176,6 +177,142 @@ GITHUB_MUTATIONS = {
         '"$shard" "${options[@]}" ||',
         '"$shard" "${options[@]}" | tee log ||',
         None,  # bash has pipefail here: this one is right
+    ),
+    "its shell never fails": (BASH, BASH.replace("bash", "bash {0} || true"), "failure-tolerated"),
+    "its shell goes on after a failure": (BASH, BASH.replace("bash", "bash --noprofile {0}"), "failure-tolerated"),
+    "its shell is another language": (BASH, BASH.replace("bash", "python"), "failure-tolerated"),
+    "its shell stops at failures, at length": (BASH, BASH.replace("bash", "bash -euo pipefail {0}"), None),
+    "the shell of every step never fails": (
+        "        shell: bash\n",
+        "",
+        None,  # GitHub's own default is bash -e
+    ),
+    "the workflow's default shell never fails": (
+        "permissions: {}\n",
+        "permissions: {}\ndefaults: {run: {shell: 'true {0}'}}\n",
+        None,  # each step names its own
+    ),
+    "the results are made up": (
+        "NEEDS: ${{ toJSON(needs) }}",
+        'NEEDS: \'{"a": {"result": "success"}}\'\n          REAL: ${{ toJSON(needs) }}',
+        "gate-ignores-results",
+    ),
+    "the results are replaced": (JUDGE, "NEEDS='{}'\n          " + JUDGE, "gate-ignores-results"),
+    "the results are a literal": (JUDGE, JUDGE.replace('"$NEEDS"', "'{}'"), "gate-ignores-results"),
+    "git is a function": (JUDGE, "git() { true; }\n          " + JUDGE, "failure-tolerated"),
+    "git is an alias": (JUDGE, "alias git=true\n          " + JUDGE, "failure-tolerated"),
+    "git is found elsewhere": (JUDGE, "PATH=/tmp/x:$PATH\n          " + JUDGE, "runner-overridden"),
+    "git is found elsewhere by an earlier step": (
+        'run: pip install "$GITLEDGER_VERSION"\n      - uses: actions/download-artifact',
+        'run: echo /tmp/x >> "$GITHUB_PATH"\n      - uses: actions/download-artifact',
+        "runner-overridden",
+    ),
+    "another branch is said to be the target": (
+        JUDGE,
+        "export GITHUB_BASE_REF=topic\n          " + JUDGE,
+        "runner-overridden",
+    ),
+    "another branch is said to be the target, in passing": (
+        JUDGE,
+        "GITHUB_BASE_REF=topic " + JUDGE,
+        "runner-overridden",
+    ),
+    "the runner is no runner": (JUDGE, "unset GITHUB_ACTIONS\n          " + JUDGE, "runner-overridden"),
+    "forges are not asked": (
+        "NEEDS: ${{ toJSON(needs) }}",
+        "NEEDS: ${{ toJSON(needs) }}\n          GITLEDGER_OFFLINE: 1",
+        "runner-overridden",
+    ),
+    "the script ends before it judges": (JUDGE, "exit 0\n          " + JUDGE, "failure-tolerated"),
+    "the script ends in a failure before it judges": (JUDGE, "[ -d x ] || exit 1\n          " + JUDGE, None),
+    "the script ends well whatever happens": (
+        JUDGE,
+        "trap 'exit 0' EXIT\n          " + JUDGE,
+        "failure-tolerated",
+    ),
+    "the script is another's": (JUDGE, ". ./ci.sh\n          " + JUDGE, "failure-tolerated"),
+    "a virtual environment is entered": (JUDGE, ". .venv/bin/activate\n          " + JUDGE, None),
+    "something else will do": (JUDGE, "true || " + JUDGE, "failure-tolerated"),
+    "something else is asked first": (JUDGE, "[ -n x ] && " + JUDGE, "failure-tolerated"),
+    "the gate is judged in some cases": (
+        JUDGE,
+        "if [ x = y ]; then\n            " + JUDGE + "\n          fi",
+        "failure-tolerated",
+    ),
+    "the gate is judged in a loop": (JUDGE, "while ! " + JUDGE + "; do break; done", "failure-tolerated"),
+    "the gate is a word": (JUDGE, "echo " + JUDGE, "failure-tolerated"),
+    "the gate is text": (JUDGE, "cat <<'X'\n          " + JUDGE + "\n          X", "failure-tolerated"),
+    "the gate is a remark": (JUDGE, "true # " + JUDGE, "failure-tolerated"),
+    "its failure leads on, on the next line": (JUDGE, JUDGE + " ||\n            true", "failure-tolerated"),
+    "its failure is an exit without a status": (JUDGE, JUDGE + " || exit $((0))", "failure-tolerated"),
+    "its failure is a test": (JUDGE, JUDGE + " || [ 1 ]", "failure-tolerated"),
+    "its pipe hides it": (JUDGE, "set +o pipefail\n          " + JUDGE + " | tee log", "failure-tolerated"),
+    "its pipe fails with it": (JUDGE, JUDGE + " 2>&1 | tee gate.log", None),
+    "its output is kept": (JUDGE, JUDGE + " > gate.log", None),
+    "it is run by uv": (JUDGE, "uv run " + JUDGE, None),
+    "it prints its help": (JUDGE, JUDGE + " --help", "gate-judges-another"),
+    "it judges the target itself": (
+        JUDGE,
+        JUDGE.replace("gate", "gate origin/main", 1),
+        "gate-judges-another",
+    ),
+    "it judges the head by name": (
+        JUDGE,
+        JUDGE.replace("gate", "gate ${{ github.event.pull_request.head.sha || github.sha }}", 1),
+        None,
+    ),
+    "it judges another repository": (
+        JUDGE,
+        JUDGE.replace("ledger gate", "ledger -C /tmp/x gate"),
+        "gate-judges-another",
+    ),
+    "it works in another folder": (
+        "- name: Judge\n",
+        "- name: Judge\n        working-directory: /tmp/x\n",
+        "gate-judges-another",
+    ),
+    "another repository is checked out": (
+        "          fetch-depth: 0\n",
+        "          fetch-depth: 0\n          repository: someone/else\n",
+        "gate-judges-another",
+    ),
+    "policy is the change's, by another name": (
+        JUDGE,
+        JUDGE.replace("gate", "gate --policy-from FETCH_HEAD", 1),
+        "policy-self",
+    ),
+    "policy is the change's branch": (
+        JUDGE,
+        JUDGE.replace("gate", "gate --policy-from origin/${{ github.head_ref }}", 1),
+        "policy-self",
+    ),
+    "policy is the target's, spelled out": (
+        JUDGE,
+        JUDGE.replace("gate", "gate --policy-from origin/$GITHUB_BASE_REF", 1),
+        None,
+    ),
+    "policy is another remote's": (JUDGE, JUDGE.replace("gate", "gate --remote mine", 1), "policy-self"),
+    "another time is judged": (
+        JUDGE,
+        JUDGE + "\n          git ledger verify --policy-from origin/main --at 2020-01-01T00:00:00Z",
+        "gate-loosened",
+    ),
+    "another job is called gate": (
+        GITHUB[-1:],
+        "\n  fake:\n    name: gate\n    permissions: {}\n    steps: [{run: 'true'}]\n",
+        "gate-name-taken",
+    ),
+    "a merge key tolerates": (GATE_IF, GATE_IF + "    <<: {continue-on-error: true}\n", "failure-tolerated"),
+    "an anchor elsewhere tolerates": (
+        "name: git-ledger\n",
+        "name: git-ledger\nx: &soft\n  continue-on-error: true\n",
+        None,  # by itself it says nothing
+    ),
+    "only labels start it": ("  pull_request:\n", "  pull_request:\n    types: [labeled]\n", "trigger-filtered"),
+    "some branches are left out": (
+        "  pull_request:\n",
+        "  pull_request:\n    branches-ignore: ['**']\n",
+        "trigger-filtered",
     ),
     "the count is a literal": (MATRIX, "{part: [1, 2, 3]}", "literal-count"),
     "parts are named": (RECORD, "git ledger record --shard unit-2-of-3", "literal-count"),
@@ -293,6 +430,10 @@ def test_a_mutation_of_the_workflow_turns_the_check_red(name):
         ("{mode: gate,", "{mode: shard,", "gate-missing"),
         ("needs: [plan, shard]\n    if: always()", "needs: [plan, shard]", "gate-may-skip"),
         ("permissions: {}\n", "permissions: {}\ndefaults: {}\n", None),
+        ('needs: "${{ toJSON(needs) }}", ', "needs: '{}', ", "gate-ignores-results"),
+        ("{mode: gate,", "{mode: gate, policy-from: '${{ github.head_ref }}',", "policy-self"),
+        ("owner/git-ledger/hooks", "evil/hooks", "gate-missing"),
+        ("on: [pull_request, push]", "on: workflow_dispatch", "trigger-filtered"),
     ],
 )
 def test_a_workflow_of_our_action_is_held_to_the_same(before, after, code):
@@ -378,6 +519,7 @@ def test_conditions_are_read_as_github_reads_them(condition, expected):
     assert holds(condition, {"a": "x", "n": "3"}) is expected
 
 
+GITLAB_RULES = "    - if: $CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH\n      when: always\n"
 GITLAB_MUTATIONS = [
     ("      when: always\n    - if: $CI_COMMIT_BRANCH", "    - if: $CI_COMMIT_BRANCH", "gate-may-skip"),
     ("needs: [git-ledger-plan, git-ledger-shards]", "needs: [git-ledger-plan]", "gate-misses-job"),
@@ -394,6 +536,29 @@ GITLAB_MUTATIONS = [
     ("git-ledger-gate:\n", "git-ledger-gate:\n  allow_failure: true\n", "failure-tolerated"),
     ('GIT_DEPTH: "0"', 'GIT_DEPTH: "20"', "history-shallow"),
     ("  trigger:\n", "  parallel: 3\n  trigger:\n", "literal-count"),
+    (GITLAB_RULES, GITLAB_RULES + "      allow_failure: true\n", "failure-tolerated"),
+    ("git-ledger-gate:\n", "git-ledger-gate:\n  <<: {allow_failure: true}\n", "failure-tolerated"),
+    ("git-ledger-gate:\n", "git-ledger-gate:\n  allow_failure: {exit_codes: [1]}\n", "failure-tolerated"),
+    ("git-ledger-gate:\n", "git-ledger-gate:\n  rules: [{when: never}]\n", "gate-may-skip"),
+    ("git-ledger-gate:\n", "git-ledger-gate:\n  rules: [{if: $CI_COMMIT_TAG, when: always}]\n", "gate-may-skip"),
+    ("git-ledger-gate:\n", "git-ledger-gate:\n  rules: [{changes: [src], when: always}]\n", "gate-may-skip"),
+    ("git-ledger-gate:\n", "git-ledger-gate:\n  rules: !reference [.other, rules]\n", "gate-may-skip"),
+    ("git-ledger-gate:\n", "git-ledger-gate:\n  only: [tags]\n", "gate-may-skip"),
+    ("git-ledger-gate:\n", "git-ledger-gate:\n  variables: {CI_DEFAULT_BRANCH: x}\n", "runner-overridden"),
+    ("    - git ledger gate", "    - exit 0\n    - git ledger gate", "failure-tolerated"),
+    ("    - git ledger gate", "    - !reference [.other, script]\n    - git ledger gate", "failure-tolerated"),
+    (
+        "    - git ledger gate",
+        "    - |\n      if false; then\n      git ledger gate\n      fi",
+        "failure-tolerated",
+    ),
+    (
+        "    - git ledger sync --fetch-only origin\n",
+        "    - git ledger sync --fetch-only origin\n    - git() { true; }\n",
+        "failure-tolerated",
+    ),
+    ("- git ledger gate", "- git ledger gate main", "gate-judges-another"),
+    ("- git ledger gate", "- git ledger gate --policy-from $CI_COMMIT_REF_NAME", "policy-self"),
 ]
 
 
