@@ -120,8 +120,22 @@ def _finding(finding: Finding) -> dict[str, Any]:
 
 
 def _flaky(session: Session, target: CommitId, policy_from: str | None) -> list[dict[str, Any]]:
-    found = flaky_tests(session, target, policy_from=policy_from)[:MAX_FLAKY]
-    return [{**test.encode(), "node_id": escaped(test.node_id, _TEXT)} for test in found]
+    """Return flaky tests, each once whatever inputs it had, those with the most bad ends first."""
+    found: dict[tuple[ShardKey, str], dict[str, Any]] = {}
+    for test in flaky_tests(session, target, policy_from=policy_from):
+        told = test.encode()
+        known = found.setdefault((test.key, test.node_id), {**told, "outcomes": {}, "reruns": 0})
+        for outcome, number in told["outcomes"].items():
+            known["outcomes"][outcome] = known["outcomes"].get(outcome, 0) + number
+        known["reruns"] += told["reruns"]
+        known["last_seen"] = max(known["last_seen"], told["last_seen"])
+    rows = sorted(found.items(), key=lambda item: (-_bad_ends(item[1]), item[0]))
+    return [{**row, "node_id": escaped(row["node_id"], _TEXT)} for _, row in rows[:MAX_FLAKY]]
+
+
+def _bad_ends(row: dict[str, Any]) -> int:
+    outcomes = row["outcomes"]
+    return int(row["reruns"] + outcomes.get("failed", 0) + outcomes.get("error", 0))
 
 
 def _lanes(session: Session, target: CommitId, policy_from: str | None, found: Verified) -> dict[str, Any] | None:

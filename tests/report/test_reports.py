@@ -1,0 +1,246 @@
+"""What is exported of a verdict: never greener than `verify`, and nobody's text does anything."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from types import SimpleNamespace
+from xml.etree import ElementTree
+
+import pytest
+
+from gitledger.report.html.page import embedded, html_page
+from gitledger.suites.junit import read_junit
+from gitledger.workflows.export_html import history_document
+from gitledger.workflows.judge import verify
+
+GREEN = {"passed", "carried"}
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory, make_world, ledger_in):
+    """A world whose newest commit does not pass, with what each command says of it."""
+    world = make_world(tmp_path_factory.mktemp("mixed"), shards=12, commits=9, seed=22, touched=5)
+    return SimpleNamespace(world=world, run=lambda *args: ledger_in(world, *args))
+
+
+@pytest.fixture(scope="module")
+def said(mixed):
+    """What `verify --json` says of the newest commit."""
+    return json.loads(mixed.run("verify", "--json").stdout)
+
+
+@pytest.fixture(scope="module")
+def page(mixed):
+    """The data of its page."""
+    return page_data(mixed.run("export", "html").stdout.decode())
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory, make_world, ledger_in):
+    world = make_world(tmp_path_factory.mktemp("hostile"), shards=6, commits=8, seed=2, hostile=True, lanes=False)
+    return SimpleNamespace(world=world, run=lambda *args: ledger_in(world, *args))
+
+
+def page_data(text: str) -> dict:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.S)
+    return json.loads(found[1])
+
+
+def rows_of(document: dict, place: int) -> dict[str, dict]:
+    """Return what the page says of each shard at one commit."""
+    found = {}
+    for shard, cells, distances in zip(document["shards"], document["cells"], document["distances"], strict=True):
+        name = shard["name"] + (f"@{shard['variant']}" if shard["variant"] else "")
+        if cells[place] >= 0:
+            found[name] = {**document["kinds"][cells[place]], "distance": distances[place]}
+    return found
+
+
+def test_every_cell_of_every_commit_says_what_verify_says_of_that_commit(mixed, page):
+    document = page
+    assert len(document["columns"]) > 6
+    session, seen = mixed.world.session(), set()
+    for place, column in enumerate(document["columns"]):
+        said = verify(session, column["commit"]).encode()
+        assert column["verdict"] == said["verdict"]
+        shown = rows_of(document, place)
+        blocked = {finding["subject"] for finding in said["findings"] if finding["blocks"]}
+        for row in said["shards"]:
+            name = row["name"] + (f"@{row['variant']}" if row["variant"] else "")
+            cell = shown.pop(name)
+            record = document["records"][cell["record"]]["id"] if cell["record"] is not None else None
+            assert (cell["verdict"], cell["reason"], cell["distance"], record) == (
+                row["verdict"],
+                row["reason"],
+                row["distance"],
+                row["record"],
+            )
+            assert [document["records"][run]["id"] for run in cell["attempts"]] == row["attempts"]
+            assert (cell["state"] in GREEN) == (row["verdict"] != "stale" and name not in blocked)
+            seen.add(cell["state"])
+        assert not shown
+    assert len(seen) > 5, "the world holds few states"
+
+
+def test_the_newest_commits_receipts_are_those_of_log(mixed, page):
+    document = page
+    (logged, *_) = json.loads(mixed.run("log", "--json", "-n", "1").stdout)
+    receipts = {item["record"]: item for item in logged["records"] if item["kind"] == "shard"}
+    shown = {item["id"]: item for item in document["records"] if item["commit"] == logged["commit"]}
+    assert receipts
+    assert set(shown) == set(receipts)
+    for record, item in shown.items():
+        counts = receipts[record]["counts"]
+        assert item["outcome"] == receipts[record]["outcome"]
+        assert item["counts"][:2] == [counts["passed"], counts["collected"]]
+
+
+def test_a_commit_that_cannot_be_judged_is_unknown_and_hides_no_other(mixed, tmp_path):
+    world = mixed.world
+    broken = tmp_path / "broken"
+    world_git = lambda *args: world.git("-C", str(broken), *args)  # noqa: E731
+    world.git("clone", "-q", str(world.path), str(broken))
+    world_git("fetch", "-q", "origin", "refs/notes/gitledger/*:refs/notes/gitledger/*")
+    config = broken / ".gitledger/config.yaml"
+    good = config.read_text()
+    config.write_text(good.replace("version: 1", "version: 99"))
+    world_git("commit", "-qam", "break the configuration")
+    middle = world_git("rev-parse", "HEAD").strip()
+    world_git("notes", "--ref=gitledger/records", "add", "-m", "no record", middle)
+    config.write_text(good)
+    world_git("commit", "-qam", "mend it")
+    done = mixed.run("-C", str(broken), "export", "html")
+    document = page_data(done.stdout.decode())
+    column = next(column for column in document["columns"] if column["commit"] == middle)
+    assert column["verdict"] == "unknown"
+    assert "version" in column["fault"]
+    place = document["columns"].index(column)
+    assert all(cells[place] == -1 for cells in document["cells"]), "no cell says anything"
+    assert document["columns"][0]["verdict"] in ("passed", "failed")
+
+
+def test_the_page_names_its_script_and_style_by_their_digests_and_allows_nothing_else():
+    text = html_page({"title": "x"})
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', text)[1]
+    for element, directive in (("script", "script-src"), ("style", "style-src")):
+        content = re.search(rf"<{element}>(.*?)</{element}>", text, re.S)[1]
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{directive} 'sha256-{digest}'" in policy
+    assert policy.startswith("default-src 'none'")
+    assert "unsafe" not in policy
+
+
+@pytest.mark.parametrize(
+    "text", ["</script><script>x", "<!--<script>", "]]>", "\u2028", "&lt;", "@SCRIPT@ @DATA@ @STYLE@"]
+)
+def test_no_text_ends_the_element_that_holds_it_or_stands_for_a_part_of_the_page(text):
+    page = html_page({"title": text})
+    assert page_data(page) == {"title": text}
+    assert page.count("<script") == 2
+    assert not set(embedded({"title": text})) & set("<>&\u2028")
+
+
+def test_the_same_ledger_gives_the_same_page_at_the_same_moment(mixed):
+    session = mixed.world.session()
+    first, second = (html_page(history_document(session, session.repo.head(), limit=5)) for _ in range(2))
+    assert first == second
+
+
+def test_junit_has_a_suite_a_shard_and_our_own_reader_reads_the_same_counts(mixed, said):
+    content = mixed.run("export", "junit").stdout
+    root = ElementTree.fromstring(content)
+    suites = {suite.get("name"): suite for suite in root}
+    names = [row["name"] + (f"@{row['variant']}" if row["variant"] else "") for row in said["shards"]]
+    assert list(suites)[: len(names)] == names
+    report = read_junit(content)
+    assert not report.duplicates
+    assert not report.strange
+    assert len(report.results) == int(root.get("tests"))
+    bad = [item for item in report.results if item.outcome.is_bad]
+    assert len(bad) == int(root.get("failures")) + int(root.get("errors"))
+    skipped = [item for item in report.results if item.outcome.value in ("skipped", "xfailed")]
+    assert len(skipped) == int(root.get("skipped"))
+
+
+def test_junit_is_red_wherever_verify_is(mixed, said):
+    assert said["verdict"] == "failed"
+    root = ElementTree.fromstring(mixed.run("export", "junit").stdout)
+    blocked = {finding["subject"] for finding in said["findings"] if finding["blocks"]}
+    red = {suite.get("name") for suite in root if int(suite.get("failures")) + int(suite.get("errors"))}
+    assert blocked
+    assert blocked - {"coverage"} <= red
+    assert ("git ledger verify" in red) == ("coverage" in blocked)
+
+
+ALLOWED = {
+    "testsuites": ({"testsuite"}, {"name", "time", "tests", "failures", "errors", "disabled"} | {"skipped"}),
+    "testsuite": (
+        {"testsuite", "properties", "testcase", "system-out", "system-err"},
+        {
+            "name",
+            "tests",
+            "failures",
+            "errors",
+            "time",
+            "skipped",
+            "timestamp",
+            "hostname",
+            "id",
+            "package",
+            "file",
+        },
+    ),
+    "properties": ({"property"}, set()),
+    "property": (set(), {"name", "value"}),
+    "testcase": (
+        {"skipped", "error", "failure", "rerunFailure", "flakyFailure", "system-out", "system-err"},
+        {"name", "time", "classname", "group"},
+    ),
+    "failure": (set(), {"type", "message"}),
+    "error": (set(), {"type", "message"}),
+    "skipped": (set(), {"type", "message"}),
+    "flakyFailure": (set(), {"type", "message"}),
+    "rerunFailure": (set(), {"type", "message"}),
+}
+"""What junit-10.xsd allows in each element, and which attributes it has (`skipped` of the root is ours and pytest's)."""
+
+
+@pytest.mark.parametrize("which", ["mixed", "hostile"])
+def test_junit_keeps_to_the_schema(which, request):
+    root = ElementTree.fromstring(request.getfixturevalue(which).run("export", "junit").stdout)
+    for node in root.iter():
+        children, attributes = ALLOWED[node.tag]
+        assert {child.tag for child in node} <= children
+        assert set(node.attrib) <= attributes
+        assert all(text.isprintable() for text in node.attrib.values())
+    cases = list(root.iter("testcase"))
+    assert cases
+    assert all(case.get("name") for case in cases)
+
+
+def test_markdown_says_the_verdict_first_and_all_that_blocks(mixed, said):
+    text = mixed.run("export", "markdown").stdout.decode()
+    assert text.startswith("## ❌ git ledger: failed\n")
+    for finding in said["findings"]:
+        if finding["blocks"]:
+            assert f"- **{finding['code']}** " in text
+    assert text.count("\n| ") >= len(said["shards"])
+    assert "slowest tests" in text
+
+
+def test_hostile_texts_are_text_in_every_format(hostile):
+    page = hostile.run("export", "html").stdout.decode()
+    assert "<img" not in page
+    assert page.count("</script>") == 2
+    markdown = hostile.run("export", "markdown").stdout.decode()
+    assert "<img" not in markdown
+    assert "@everyone" not in markdown
+    assert "\u202e" not in markdown
+    table = [line for line in markdown.splitlines() if line.startswith("| ") and "everyone" in line]
+    assert len({line.count("|") for line in table}) <= 1
+    junit = hostile.run("export", "junit").stdout.decode()
+    assert "\x1b" not in junit
+    ElementTree.fromstring(junit)
