@@ -10,7 +10,7 @@ STAMP_LANES := $(VENV_LANES)/.installed
 TORCH ?= torch==2.13.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-lanes docs test test-browser test-package test-lanes test-real test-slurm test-night lint fmt types layers check bench fuzz install
+.PHONY: help demo demo-lanes docs test test-browser test-docs test-package test-lanes test-real test-slurm test-night lint fmt types layers check bench fuzz install
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -46,6 +46,9 @@ test-lanes: $(STAMP_LANES) ## the doctor for real: a CPU build of torch, two mod
 
 test-real: $(STAMP) ## packages from the index through the whole path, hook managers, linters of workflows
 	$(BIN)/python -m pytest -q -m real -o faulthandler_timeout=0 tests/real tests/gate
+
+test-docs: $(STAMP) ## whole days of users, and the longest pages, as they would be typed (a minute)
+	$(BIN)/python -m pytest -n auto -q -m days tests/docs
 
 test-package: $(STAMP) ## wheel and sdist, built and installed by pip, pipx and uv on every Python here (minutes)
 	$(BIN)/python -m pytest -q -m package --timeout 900 -o faulthandler_timeout=0 tests/package

@@ -192,3 +192,9 @@ def team(make_reader, tmp_path) -> Callable[..., Reader]:
         return person
 
     return make
+
+
+@pytest.fixture
+def fingerprint_of_ci() -> Callable[[Reader], str]:
+    """Return the fingerprint of the key that CI's runner of a team has."""
+    return lambda person: person._fingerprint()

@@ -146,6 +146,7 @@ def test_the_page_for_teams_that_squash(team, docs):
     assert "beyond-ancestry" in person.last or "verdict: passed" in person.last
 
 
+@pytest.mark.days
 def test_the_page_on_shards_in_ci(team, docs):
     def other_parts(self) -> None:
         for shard in ("unit-1-of-3", "unit-3-of-3", "lint"):
