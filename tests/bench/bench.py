@@ -36,10 +36,19 @@ MEASURES: dict[str, Callable[[Tools, int], Iterator[Figure]]] = {
 }
 
 
+FEWEST_ROUNDS = 5
+"""Of fewer no page is written: one disturbed run would be too much of it."""
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", metavar="LETTERS", default="", help=f"of {','.join(MEASURES)}; writes no page")
-    parser.add_argument("--rounds", type=int, default=5, help="runs of each command (5)")
+    parser.add_argument("--only", metavar="LETTERS", default="", help=f"of {','.join(MEASURES)}: these rows alone")
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=FEWEST_ROUNDS,
+        help=f"runs of each command ({FEWEST_ROUNDS}); fewer write no page",
+    )
     parser.add_argument("--quick", action="store_true", help="two runs of each command; writes no page")
     options = parser.parse_args()
     letters = [letter for letter in options.only.replace(",", "") if letter.strip()] or list(MEASURES)
@@ -57,10 +66,11 @@ def main() -> int:
                 flush=True,
             )
             figures.append(figure)
-    text = page(figures, rounds=rounds, today=datetime.now(UTC).date())
+    place = ROOT / "docs" / "benchmarks.md"
+    text = page(figures, today=datetime.now(UTC).date(), before=place.read_text())
     print(text)
-    if not options.only and not options.quick:
-        (ROOT / "docs" / "benchmarks.md").write_text(text)
+    if rounds >= FEWEST_ROUNDS:
+        place.write_text(text)
     return 0 if all(figure.goal is None or figure.goal.is_met(figure.ratio) for figure in figures) else 1
 
 
