@@ -52,10 +52,6 @@ class LateLibgit:
                 self._few.close()
             return self._whole
 
-    def rest(self) -> None:
-        """Leave no process behind while other work takes long; what is asked for afterwards starts one."""
-        self._few.close()
-
     def _asked(self, few: Callable[[CatFile], T], whole: Callable[[GitObjects], T]) -> T:
         """Return what one back end or the other says of an object."""
         self._left -= 1

@@ -18,6 +18,7 @@ from gitledger.manifest.resolve import resolve
 from gitledger.records.bodies import Inputs
 from gitledger.store.extras import ExtraFiles
 from gitledger.store.facts import CommitFacts
+from gitledger.store.worktree import Survey
 from gitledger.suites.cut import read_durations
 from gitledger.suites.journal import read_journal
 from gitledger.suites.part import is_the_part, of_part
@@ -41,7 +42,8 @@ LOG_EXCERPT_BYTES = 64 << 10
 class Executed:
     """What ran and how it ended (`ended` None: nothing ran). `reasons` are the recorder's own against it.
 
-    `coverage` is the body of its fragment, None where it measured nothing.
+    `coverage` is the body of its fragment, None where it measured nothing. `after` is the work tree as the command
+    left it, None where nobody has looked yet.
     """
 
     ended: ChildExit | None
@@ -53,6 +55,7 @@ class Executed:
     log_text: str = ""
     coverage: bytes | None = None
     inputs: Inputs | None = None
+    after: Survey | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

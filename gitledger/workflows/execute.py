@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import signal
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from gitledger import __version__
@@ -12,6 +13,7 @@ from gitledger.config.schema import DURATIONS_PATH
 from gitledger.errors import ConfigError
 from gitledger.machine.child import run_child
 from gitledger.machine.trace import find_tracer
+from gitledger.store.edits import Edits
 from gitledger.suites.inject import child_environment, with_observer, without_keys
 from gitledger.suites.part import with_companion
 from gitledger.workflows.aftermath import Executed, Scene, aftermath
@@ -104,7 +106,9 @@ def _in_folder(
         marker=marker,
         end_file=None if flight is None else flight.end_file.absolute(),
     )
-    return aftermath(session, request, before, scene, ended, observed=observed, traced=traced)
+    with Edits(session.repo.git) as edits:  # git looks at the tree while we read what the run left
+        executed = aftermath(session, request, before, scene, ended, observed=observed, traced=traced)
+        return replace(executed, after=edits.survey())
 
 
 def _note(session: Session, request: RecordRequest, before: Before, scene: Scene, marker: str) -> FlightNote:

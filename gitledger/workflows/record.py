@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import EXIT_NO, EXIT_NOT_STORED, EXIT_YES, StoreError, UsageError
 from gitledger.machine.child import shell_status
 from gitledger.manifest.chain import CHAIN_FILES
@@ -17,13 +17,15 @@ from gitledger.manifest.resolve import Manifest, resolve
 from gitledger.records.envelope import Envelope
 from gitledger.records.ids import RecordId
 from gitledger.records.receipt import ShardReceipt
+from gitledger.store.edits import Edits
 from gitledger.store.extras import ExtraFiles
 from gitledger.store.facts import CommitFacts
-from gitledger.store.worktree import WorkTreeState, work_tree_state
+from gitledger.store.worktree import WorkTreeState, survey
 from gitledger.suites.result import SuiteResult
 from gitledger.trust.sign import sign_payload
 from gitledger.trust.signer import Signer
 from gitledger.workflows.aftermath import Executed
+from gitledger.workflows.ahead import load_ahead
 from gitledger.workflows.compose import compose
 from gitledger.workflows.execute import execute
 from gitledger.workflows.notes_author import notes_identity, notes_message
@@ -72,8 +74,10 @@ def record(
     if spool is None:
         notes_identity(session, request.notes)  # without one the receipt could not be stored
     before = look(session, request.definition) if before is None else before
+    load_ahead(session)
     run = execute(session, request, before)
-    after = work_tree_state(session.repo.git, scope_paths=request.definition.paths, names=CHAIN_FILES)
+    seen = survey(session.repo.git) if run.after is None else run.after
+    after = seen.state(request.definition.paths, names=CHAIN_FILES)
     if ended is not None:
         ended()
     return keep(session, request, signer, before, run, after, turn=turn or nullcontext(), spool=spool)
@@ -138,9 +142,10 @@ def look(session: Session, definition: Definition) -> Before:
     head = head_of(session)
     if repo.worktree is None:
         raise UsageError("no-work-tree", f"{repo.git_dir} is bare: nothing can run there", "run it in a clone")
-    facts = CommitFacts(repo.objects, repo.commit(head).tree)
-    manifest = resolve(definition, facts, ExtraFiles(repo.worktree))
-    state = work_tree_state(session.repo.git, scope_paths=definition.paths, names=CHAIN_FILES)
+    with Edits(repo.git) as edits:  # git looks at the tree while we resolve the scope
+        facts = CommitFacts(repo.objects, repo.commit(head).tree)
+        manifest = resolve(definition, facts, ExtraFiles(repo.worktree))
+        state = edits.survey().state(definition.paths, names=CHAIN_FILES)
     return Before(head=head, state=state, manifest=manifest, shadows=shadows_of(manifest, repo.worktree))
 
 

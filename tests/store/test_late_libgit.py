@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from gitledger.errors import StoreError
-from gitledger.records.ids import BlobId, CommitId
+from gitledger.records.ids import BlobId
 from gitledger.store import late_libgit
 from gitledger.store.libgit import LibgitObjects
 from gitledger.store.objects import RefUpdate
@@ -131,13 +131,3 @@ def test_threads_take_turns(repo):
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(objects.read_blob, [blob for blob, _ in blobs * 10]))
     assert found == [content for _, content in blobs * 10]
-
-
-def test_it_rests_without_a_process_and_goes_on(repo):
-    objects = opened(repo).objects
-    head = CommitId(repo.git("rev-parse", "HEAD"))
-    assert objects.read_commit(head) is not None
-    child = objects._few._talk._child
-    objects.rest()
-    assert child.poll() is not None
-    assert objects.read_commit(head) is not None
