@@ -42,7 +42,7 @@ test: $(STAMP) ## the test suite
 	$(BIN)/python -m pytest -n auto --dist worksteal -q
 
 test-lanes: $(STAMP_LANES) ## the doctor for real: a CPU build of torch, two models out of packages (minutes)
-	GITLEDGER_TEST_TORCH=$(abspath $(BIN_LANES))/python $(BIN_LANES)/python -m pytest -q -m lanes --timeout 600 tests/lanes/test_real_doctor.py
+	GITLEDGER_TEST_TORCH=$(abspath $(BIN_LANES))/python $(BIN_LANES)/python -m pytest -q -m lanes --timeout 600 tests/lanes/test_real_doctor.py tests/lanes/test_release_day.py
 
 test-real: $(STAMP) ## packages from the index through the whole path, hook managers, linters of workflows
 	$(BIN)/python -m pytest -q -m real -o faulthandler_timeout=0 tests/real tests/gate
