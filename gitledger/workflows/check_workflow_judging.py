@@ -26,6 +26,7 @@ _LENIENT = re.compile(
     re.IGNORECASE,
 )
 _COMPARES = re.compile(r"=\s*[\"']?success\b|\bsuccess[\"']?\s*=")
+_PLANNED = re.compile(r"needs\.[\w-]+\.outputs\.\w+ *== *'true'")
 _INTO_LATER = re.compile(r"GITHUB_(?:ENV|PATH)\b|\binsteadOf\b", re.IGNORECASE)
 
 
@@ -189,8 +190,22 @@ def _is_handed(flow: Workflow, gate: Job) -> bool:
 
 
 def accepts_skipped(flow: Workflow) -> Iterator[Finding]:
-    """Yield gates that look for failure alone, and take a job that never ran for one that passed."""
+    """Yield gates that look for failure alone, and take a job that never ran for one that passed.
+
+    A gate bears skipped jobs where nothing is stale, as the plan says: so none may be skipped for another reason.
+    """
     for gate in flow.having("is_gate"):
+        for job in (flow.jobs[name] for name in gate.needs if name in flow.jobs):
+            own = job.body.get("if")
+            if own and not job.is_shard and not is_always(own) and not _PLANNED.fullmatch(condition(own)):
+                yield blocking(
+                    "gate-accepts-skipped",
+                    RULE,
+                    place_of(own.line, job.name),
+                    expected="a job that the gate waits for to run, unless the plan says that nothing has to",
+                    found=condition(own),
+                    remedy="take the condition out, or ask for it in a step",
+                )
         for place in gate.body.scalars():
             for line in place.commands():
                 if found := _LENIENT.search(line.text):

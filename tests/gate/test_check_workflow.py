@@ -442,6 +442,22 @@ def test_a_workflow_of_our_action_is_held_to_the_same(before, after, code):
     assert (code in found) if code else (found == [])
 
 
+@pytest.mark.parametrize(
+    ("condition", "code"),
+    [
+        ("", None),
+        ("    if: always()\n", None),
+        ("    if: needs.plan.outputs.any == 'true'\n", None),
+        ("    if: github.actor != 'bot'\n", "gate-accepts-skipped"),
+    ],
+)
+def test_a_job_that_a_gate_waits_for_is_skipped_for_no_reason_of_its_own(condition, code):
+    """Where nothing is stale the gate bears skipped jobs: those that the plan left out, and no security scan."""
+    scan = f"\n  scan:\n    needs: plan\n{condition}    permissions: {{}}\n    steps: [{{run: ./scan}}]\n"
+    found = codes(GITHUB.replace("needs: [plan, shard]", "needs: [plan, shard, scan]") + scan)
+    assert (code in found) if code else (found == [])
+
+
 CALLER = """\
 on: {pull_request: {branches: [main]}}
 permissions: {}
