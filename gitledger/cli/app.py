@@ -164,6 +164,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
         if not error.is_reader_gone:
             text = f"standard output can't be written: {error}"
             status = show_error("output-unwritable", text, "give it a file or a pipe", EXIT_USAGE, as_json=False)
+    gc.freeze()  # the interpreter looks for cycles as it ends: in all that was loaded, to free what ends anyway
     sys.exit(status)
 
 
