@@ -43,7 +43,7 @@ def standing_of(session: Session, stored: Sequence[tuple[CapabilityReport, Recor
         commit = report.repo.commit
         if commit not in judged:
             try:
-                judged[commit] = judge_release(session, commit).release
+                judged[commit] = judge_release(session, commit, here_only=True).release
             except LedgerError as error:
                 judged[commit] = error
         found = judged[commit]

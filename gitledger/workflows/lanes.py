@@ -39,11 +39,17 @@ class LanesJudged:
 
 
 def judge_release(
-    session: Session, target: CommitId, *, policy_from: str | None = None, at: str | None = None
+    session: Session,
+    target: CommitId,
+    *,
+    policy_from: str | None = None,
+    at: str | None = None,
+    here_only: bool = False,
 ) -> LanesJudged:
     """Return the release check of a commit; raises `ConfigError`, `UsageError`, `TrustError`, `StoreError`.
 
-    Lanes, policy and signers are those of `policy_from`, else of the commit itself.
+    Lanes, policy and signers are those of `policy_from`, else of the commit itself. `here_only`: other commits are
+    not looked at, which tell `stale` from `missing` and no more.
     """
     trusted = load_trusted(session.repo, target, policy_from)
     config = trusted.config
@@ -63,7 +69,7 @@ def judge_release(
         here=here,
     )
     release = judge_lanes(situation)
-    if any(cell.status is CellStatus.MISSING for cell in release.cells):
+    if not here_only and any(cell.status is CellStatus.MISSING for cell in release.cells):
         elsewhere = tuple(_elsewhere(session, view, target, config.repository))
         release = judge_lanes(replace(situation, elsewhere=elsewhere))
     more = [*keys.notes, *_limits(view, target)]
