@@ -40,7 +40,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "doctor": ("doctor", "Execute a model for real, and report what worked"),
     "lanes": ("lanes", "What each hardware lane has been shown to do"),
     "sync": ("sync", "Unite the ledger with a remote's"),
-    "export": ("export", "Write a commit's evidence in another tool's format"),
+    "export": ("export", "Write a commit's evidence as a report, or for another tool"),
     "import": ("import_", "Take over receipts or settings of pytest-gpu-proof"),
     "revoke": ("revoke", "Take a record's green away, for good"),
     "fsck": ("fsck", "Look at every record, body and ref, and name what is damaged"),

@@ -7,35 +7,61 @@ import click
 from gitledger.cli.output import Output
 from gitledger.cli.world import enter, with_json
 
+DEFAULT_COMMITS = 20
+
 
 @click.command("log", short_help="Evidence along the history")
 @click.argument("revisions", default="HEAD", metavar="[RANGE]")
 @click.option(
-    "-n", "limit", type=click.IntRange(1), default=20, show_default=True, help="At most this many commits."
+    "-n",
+    "--max-count",
+    "limit",
+    type=click.IntRange(1),
+    default=DEFAULT_COMMITS,
+    show_default=True,
+    help="At most this many commits.",
 )
+@click.option("--oneline", is_flag=True, help="A line a commit: how many of its records ended how.")
+@click.option("--no-pager", is_flag=True, help="Write straight to the terminal.")
 @with_json
 @click.pass_obj
-def command(output: Output, revisions: str, limit: int, as_json: bool) -> int:
+def command(output: Output, revisions: str, limit: int, oneline: bool, no_pager: bool, as_json: bool) -> int:
     r"""List commits that carry evidence, newest first, and their records.
+
+    It shows what was recorded and whose key signed it; what that is worth by policy, `verify` says. On a terminal
+    it uses the pager that git would (core.pager, GIT_PAGER, PAGER).
 
     \b
     git ledger log
+    git ledger log --oneline -n 100
     git ledger log main~20..main --json
     """
-    from gitledger.report.listing import commit_lines, record_row
+    from gitledger.cli.pager import page
+    from gitledger.report.listing import commit_lines, oneline_text, record_row, signer_text
     from gitledger.workflows.browse import log
 
     session = enter(output)
-    entries = log(session, revisions, limit=limit)
+    found = log(session, revisions, limit=limit + 1)
+    entries = found[:limit]
     if as_json:
         output.document([entry.encode() for entry in entries])
         return 0
+    lines: list[str] = []
     for entry in entries:
+        if oneline:
+            ends = [(item.claim, item.signer is not None) for item in entry.records]
+            lines.append(oneline_text(entry.commit.id, entry.commit.summary, ends, color=output.color))
+            continue
         rows = [
-            record_row(item.id, item.claim, item.signer or item.key or "unsigned", item.fault)
+            record_row(item.id, item.claim, signer_text(item.signer, item.key), item.fault)
             for item in entry.records
         ]
-        output.result("\n".join(commit_lines(entry.commit.id, entry.commit.summary, rows, color=output.color)))
-    if not entries:
+        commit = entry.commit
+        lines += commit_lines(commit.id, commit.summary, rows, color=output.color, at=commit.committed_at)
+    if lines:
+        page(output, session, "\n".join(lines), no_pager=no_pager)
+    else:
         output.message("no evidence in this range; `git ledger record --shard N` makes some")
+    if len(found) > limit:
+        output.message(f"git ledger: older commits carry evidence too: -n {limit * 5} shows more of them")
     return 0

@@ -9,6 +9,7 @@ import click
 
 from gitledger.cli.output import Output
 from gitledger.cli.world import enter, with_json
+from gitledger.dataclass import dataclass
 from gitledger.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,11 +21,26 @@ if TYPE_CHECKING:
 @click.argument("what", default="HEAD", metavar="[COMMIT|RECORD]")
 @click.option("--tests", is_flag=True, help="List the test results of shard receipts.")
 @click.option("--failed", is_flag=True, help="Only tests that failed or erred.")
+@click.option(
+    "--coverage", is_flag=True, help="List the files that shard receipts measured, the least covered first."
+)
 @click.option("--raw", is_flag=True, help="The stored lines, and nothing else.")
+@click.option("--no-pager", is_flag=True, help="Write straight to the terminal.")
 @with_json
 @click.pass_obj
-def command(output: Output, what: str, tests: bool, failed: bool, raw: bool, as_json: bool) -> int:
+def command(
+    output: Output,
+    what: str,
+    tests: bool,
+    failed: bool,
+    coverage: bool,
+    raw: bool,
+    no_pager: bool,
+    as_json: bool,
+) -> int:
     r"""Show the records of a commit, or one record by its id (8 digits or more).
+
+    It shows what was recorded and whose key signed it; what that is worth by policy, `verify` says.
 
     \b
     git ledger show --tests --failed
@@ -32,16 +48,28 @@ def command(output: Output, what: str, tests: bool, failed: bool, raw: bool, as_
     """
     if raw and as_json:
         raise UsageError("usage", "--raw and --json are two documents, and stdout takes one", "leave one out")
+    from gitledger.cli.pager import page
+
     session = enter(output)
     entry = _find(session, what)
+    asked = _Asked(tests=tests or failed, failed=failed, coverage=coverage)
     if raw:
         for record in entry.records:
             output.result(record.line.decode("utf-8", "backslashreplace"))
     elif as_json:
-        output.document(_document(session, entry, with_tests=tests or failed, failed=failed))
+        output.document(_document(session, entry, asked))
     else:
-        output.result(_text(session, entry, with_tests=tests or failed, failed=failed, color=output.color))
+        page(output, session, _text(session, entry, asked, color=output.color), no_pager=no_pager)
     return 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What is to be shown beside the records."""
+
+    tests: bool
+    failed: bool
+    coverage: bool
 
 
 def _find(session: Session, what: str) -> CommitEntry:
@@ -59,16 +87,21 @@ def _find(session: Session, what: str) -> CommitEntry:
         return replace(entry, records=(found[1],))
 
 
-def _document(session: Session, entry: CommitEntry, *, with_tests: bool, failed: bool) -> object:
+def _document(session: Session, entry: CommitEntry, asked: _Asked) -> object:
     from gitledger.trust.verified import Rejected, open_record
-    from gitledger.workflows.browse import tests_of
+    from gitledger.workflows.browse import fragment_of, tests_of
 
     document = entry.encode()
     for shown, record in zip(document["records"], entry.records, strict=True):
         opened = open_record(record.line)
         if not isinstance(opened, Rejected):
             shown["statement"] = json.loads(opened.statement.raw)
-        if with_tests:
+        fragment = fragment_of(session, record) if asked.coverage else None
+        if fragment is not None:
+            shown["coverage"] = [
+                {"covered": file.covered, "path": file.path, "total": file.total} for file in fragment.files
+            ]
+        if asked.tests:
             shown["tests"] = [
                 {
                     "attempts": item.attempts,
@@ -78,29 +111,42 @@ def _document(session: Session, entry: CommitEntry, *, with_tests: bool, failed:
                     "phase": item.phase,
                 }
                 for item in tests_of(session, record)
-                if item.outcome.is_bad or not failed
+                if item.outcome.is_bad or not asked.failed
             ]
     return document
 
 
-def _text(session: Session, entry: CommitEntry, *, with_tests: bool, failed: bool, color: bool) -> str:
+def _text(session: Session, entry: CommitEntry, asked: _Asked, *, color: bool) -> str:
     from gitledger.records.capability_record import CapabilityRecord
+    from gitledger.records.receipt import ShardReceipt
     from gitledger.report.lanes import evidence_lines
-    from gitledger.report.listing import commit_lines, record_row, test_lines
-    from gitledger.workflows.browse import tests_of
+    from gitledger.report.listing import (
+        commit_head,
+        coverage_file_lines,
+        receipt_lines,
+        record_lines,
+        record_row,
+        signer_text,
+        test_lines,
+    )
+    from gitledger.workflows.browse import fragment_of, tests_of
 
     rows = [
-        record_row(item.id, item.claim, item.signer or item.key or "unsigned", item.fault)
-        for item in entry.records
+        record_row(item.id, item.claim, signer_text(item.signer, item.key), item.fault) for item in entry.records
     ]
-    head, *lines = commit_lines(entry.commit.id, entry.commit.summary, rows, color=color)
-    shown = [head]
+    lines = record_lines(rows, color=color)
+    shown = commit_head(entry.commit.id, entry.commit.committed_at, entry.commit.summary, color=color)
     for line, record in zip(lines, entry.records, strict=True):
         shown.append(line)
         if isinstance(record.claim, CapabilityRecord):
             shown += evidence_lines(record.claim.report)
-        if with_tests:
-            shown += test_lines(tests_of(session, record), failed_only=failed, color=color)
+        if isinstance(record.claim, ShardReceipt) and len(entry.records) == 1:
+            shown += receipt_lines(record.claim)
+        fragment = fragment_of(session, record) if asked.coverage else None
+        if fragment is not None:
+            shown += coverage_file_lines(fragment)
+        if asked.tests:
+            shown += test_lines(tests_of(session, record), failed_only=asked.failed, color=color)
     if not entry.records:
         shown.append("  no evidence; `git ledger record --shard N` makes some")
     return "\n".join(shown) + "\n"

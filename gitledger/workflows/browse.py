@@ -11,6 +11,7 @@ from gitledger.errors import ConfigError, DecodeError, UsageError
 from gitledger.records.bodies import TestResult, check_body, decode_tests
 from gitledger.records.capability_record import CapabilityRecord
 from gitledger.records.decode import format_time
+from gitledger.records.fragments import Fragment, decode_fragment
 from gitledger.records.ids import CommitId, TreeId
 from gitledger.records.imported import ImportedReceipt
 from gitledger.records.merged import MergedReceipt
@@ -24,7 +25,7 @@ from gitledger.trust.verified import Rejected, Unsigned, Verified, open_record
 from gitledger.workflows.session import Session
 from gitledger.workflows.trusted import load_trusted
 
-__all__ = ["CommitEntry", "RecordEntry", "find_record", "log", "show_commit", "tests_of"]
+__all__ = ["CommitEntry", "RecordEntry", "find_record", "fragment_of", "log", "show_commit", "tests_of"]
 
 MAX_COMMITS = 10_000
 """How many commits of a range `log` looks at."""
@@ -180,6 +181,18 @@ def tests_of(session: Session, entry: RecordEntry) -> tuple[TestResult, ...]:
         raise DecodeError("body-missing", f"the test results {ref.oid[:12]} are not here", "git ledger sync")
     check_body(ref, blob)
     return decode_tests(blob)
+
+
+def fragment_of(session: Session, entry: RecordEntry) -> Fragment | None:
+    """Return the coverage that a shard receipt names, None for none; raises `DecodeError` where it is not here."""
+    if not isinstance(entry.claim, ShardReceipt) or "coverage" not in entry.claim.bodies:
+        return None
+    ref = entry.claim.bodies["coverage"]
+    blob = session.ledger.body(ref.oid)
+    if blob is None:
+        raise DecodeError("body-missing", f"the coverage {ref.oid[:12]} is not here", "git ledger sync")
+    check_body(ref, blob)
+    return decode_fragment(blob)
 
 
 def _signers(session: Session) -> Signers:

@@ -102,6 +102,13 @@ def test_the_page_on_keys(team, docs):
     person.type('git ledger show --json | grep \'"backend": "agent"\'')
 
 
+def test_the_page_on_reports(team, docs):
+    person = team(UNIT_AND_GPU)
+    person.type("git ledger record --shard unit")
+    person.follow(docs("how-to/reports.md"))
+    assert "## ❌ git ledger: failed" in person.heard
+
+
 def test_the_page_on_running_what_is_stale(team, docs):
     person = team(UNIT_AND_GPU)
     person.follow(docs("how-to/run.md"))

@@ -468,6 +468,7 @@ STATEMENT = {
 
 _ENTRY = {"fault": maybe(TEXT), "key": maybe(ref("fingerprint")), "record": maybe(DIGEST), "signer": maybe(TEXT)}
 _SHOWN = {
+    "coverage": said(several(obj({"covered": COUNT, "path": TEXT, "total": COUNT})), "With --coverage."),
     "statement": said({"type": "object"}, "What was signed: see statement.json."),
     "tests": several(
         obj(
