@@ -82,8 +82,7 @@ def command(
     from gitledger.config.quantities import parse_duration
     from gitledger.errors import UsageError
     from gitledger.workflows.asked import Asked, request_of
-    from gitledger.workflows.orphans import end_orphans_unless_driven
-    from gitledger.workflows.record import record
+    from gitledger.workflows.record_alone import record_alone
     from gitledger.workflows.request import nearer
     from gitledger.workflows.target import head_of
     from gitledger.workflows.trusted import read_config
@@ -136,9 +135,7 @@ def command(
         user=user_name(session),
         echo=echo,
     )
-    for sentence in end_orphans_unless_driven(session):
-        output.message(f"git ledger: {sentence}")
-    done = record(session, request, signer)
+    done = record_alone(session, request, signer, tell=lambda text: output.message(f"git ledger: {text}"))
     _report(output, done, as_json=as_json)
     return done.exit_status
 

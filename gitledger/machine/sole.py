@@ -17,7 +17,7 @@ from pathlib import Path
 from gitledger.errors import MachineError
 from gitledger.machine.keeper import read_file
 
-__all__ = ["ORPHANS_S", "sole_driver", "while_undriven"]
+__all__ = ["ORPHANS_S", "sole_driver"]
 
 ORPHANS_S = 30.0
 """How long the runs of a killed driver may take to end; their keepers need about half of it at most."""
@@ -43,28 +43,6 @@ def sole_driver(file: Path, *, wait_s: float = ORPHANS_S, patient: bool = False)
             return
         _sign(fd, file)
         yield (fd,)
-    finally:
-        os.close(fd)
-
-
-@contextmanager
-def while_undriven(file: Path) -> Iterator[bool]:
-    """Keep drivers from beginning, for a moment; yields False where one lives, or where that can't be told.
-
-    A driver that begins meanwhile waits, as it does for the runs of a dead one.
-    """
-    try:
-        fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError:
-        yield False
-        return
-    try:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            yield False
-        else:
-            yield True
     finally:
         os.close(fd)
 

@@ -84,8 +84,9 @@ def _in_folder(
         scene.observed.parent.mkdir()
         env, observed = with_observer(env, folder=scene.observed.parent, root=root)
     traced = Traced.begin(root, folder, find_tracer(env, folder)) if request.trace else None
-    marker, flight = secrets.token_hex(8), request.flight
+    marker, flight, held = secrets.token_hex(8), request.flight, request.held
     if flight is not None:
+        held = (*held, flight.lock) if flight.lock >= 0 else held
         flight.begin(_note(session, request, before, scene, marker))
     if request.began is not None:
         request.began()
@@ -101,7 +102,7 @@ def _in_folder(
         dump_signal=DUMP_SIGNAL if results.kind == "pytest" else 0,
         echo=request.echo,
         interrupts=request.interrupts,
-        held=request.held,
+        held=held,
         tracing=None if traced is None else traced.tracing,
         marker=marker,
         end_file=None if flight is None else flight.end_file.absolute(),
@@ -120,6 +121,10 @@ def _note(session: Session, request: RecordRequest, before: Before, scene: Scene
         nonce=scene.nonce,
         marker=marker,
         manifest=before.manifest.digest,
+        changed=before.state.changed,
+        untracked=before.state.untracked,
+        shadows=before.shadows,
+        is_traced=request.trace,
         earlier=scene.earlier,
         mode=request.mode,
         devices={name: value for name, value in session.environ.items() if name.endswith("_VISIBLE_DEVICES")},

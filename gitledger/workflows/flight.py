@@ -1,13 +1,15 @@
 """Runs that are under way, noted down: when a driver is killed, the next one finds how far they had come.
 
-A note says what ran, on what, and where its traces lie. Beside it its keeper writes how the command ended, and its
-driver the id of the receipt before storing it. All of it goes when the receipt is stored; a note that is still
-there when no driver lives is evidence whose recorder died, or could not store it.
+A note says what ran, on what, and where its traces lie. Beside it its keeper writes how the command ended,
+and its driver the id of the receipt before storing it. All of it goes when the receipt is stored; a note that is
+left is evidence whose recorder died, or could not store it. Driver and keeper hold the note locked: one that is
+free is of a run of which nothing lives.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import fcntl
 import json
 import os
 import secrets
@@ -27,15 +29,17 @@ from gitledger.suites.report_file import FileStamp
 
 __all__ = ["Crash", "Flight", "FlightNote", "crashes", "take_off"]
 
-_NOTE, _END, _RECORD = ".json", ".end", ".record"
+_NOTE, _END, _RECORD, _HALF = ".json", ".end", ".record", ".half"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlightNote:
     """What has to be known of a run to record it without its driver.
 
-    `manifest` is the digest of its inputs before it began, `earlier` its report file as it was then, `devices` the
-    variables that gave it its devices, `marker` what its processes carry, `version` the recorder's own.
+    `manifest` is the digest of its inputs before it began, `earlier` its report file as it was then; `changed`,
+    `untracked` and `shadows` are the dirt of the work tree that it began in. `devices` are the variables that gave
+    it its devices, `marker` is what its processes carry, `version` the recorder's own. `is_traced`: a tracer
+    watched it.
     """
 
     commit: CommitId
@@ -44,6 +48,10 @@ class FlightNote:
     nonce: str
     marker: str
     manifest: str
+    changed: tuple[str, ...]
+    untracked: tuple[str, ...]
+    shadows: tuple[str, ...]
+    is_traced: bool
     earlier: FileStamp | None
     mode: str
     devices: dict[str, str]
@@ -54,32 +62,49 @@ class FlightNote:
         """Return it as JSON holds it."""
         told = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
         earlier = None if self.earlier is None else dataclasses.astuple(self.earlier)
-        return {**told, "argv": list(self.argv), "earlier": earlier, "started_at": format_time(self.started_at)}
+        return {**told, "earlier": earlier, "started_at": format_time(self.started_at)}
 
     @classmethod
     def decode(cls, told: dict[str, Any]) -> FlightNote:
         """Return the note; raises `ValueError`, `TypeError` or `KeyError` for what is none."""
-        words = ("nonce", "marker", "manifest", "mode", "version")
+
+        def words(name: str) -> tuple[str, ...]:
+            return tuple(map(str, told[name]))
+
         if not told["marker"]:
             raise ValueError("a run without a marker")
         return cls(
             commit=CommitId(told["commit"]),
-            argv=tuple(map(str, told["argv"])),
+            is_traced=told["is_traced"] is not False,
             as_declared=told["as_declared"] is True,
             earlier=None if told["earlier"] is None else FileStamp(*map(int, told["earlier"])),
             devices={str(name): str(value) for name, value in told["devices"].items()},
             started_at=parse_time(told["started_at"]),
-            **{name: str(told[name]) for name in words},
+            argv=words("argv"),
+            changed=words("changed"),
+            untracked=words("untracked"),
+            shadows=words("shadows"),
+            nonce=str(told["nonce"]),
+            marker=str(told["marker"]),
+            manifest=str(told["manifest"]),
+            mode=str(told["mode"]),
+            version=str(told["version"]),
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flight:
-    """One run that is under way: the folder that it works in, its note, and what is written beside it."""
+    """One run that is under way: the folder that it works in, its note, and what is written beside it.
+
+    `lock` is a descriptor of the note that keeps it locked, for the keeper to hold too; -1 where nothing is noted,
+    since nobody could tell that the run still lives. `is_needed`: the run must not begin without a note.
+    """
 
     key: ShardKey
     folder: Path
     note: Path
+    lock: int = -1
+    is_needed: bool = True
 
     @property
     def end_file(self) -> Path:
@@ -92,14 +117,17 @@ class Flight:
         return self.note.with_suffix(_RECORD)
 
     def begin(self, note: FlightNote) -> None:
-        """Note the run down before its command starts; raises `MachineError` `flight-unwritable`."""
-        half = self.note.with_suffix(".half")
-        with _refusing(self.note.parent):
-            half.touch(mode=0o600)
-            half.write_text(
-                json.dumps({"folder": str(self.folder), "key": str(self.key)} | note.encode()), "utf-8"
-            )
-            half.rename(self.note)
+        """Note the run down before its command starts; raises `MachineError` `flight-unwritable` where needed."""
+        if self.lock < 0:
+            return
+        told = {"folder": str(self.folder), "key": str(self.key)} | note.encode()
+        try:
+            with _refusing(self.note.parent):
+                _write_all(self.lock, json.dumps(told).encode())
+                self.note.with_suffix(_HALF).rename(self.note)
+        except MachineError:
+            if self.is_needed:
+                raise
 
     def about_to_store(self, record: RecordId) -> None:
         """Say which receipt will be this run's, so that it is not made twice. Never raises."""
@@ -110,14 +138,14 @@ class Flight:
         """Remove all of it; what says that it is done goes last, so that a kill between leaves no doubt."""
         if with_folder:
             shutil.rmtree(self.folder, ignore_errors=True)
-        halves = (self.note.with_suffix(".half"), self.end_file.with_suffix(f"{_END}.half"))
+        halves = (self.note.with_suffix(_HALF), self.end_file.with_suffix(f"{_END}{_HALF}"))
         for file in (*halves, self.end_file, self.note, self.record_file):
             with suppress(OSError):
                 file.unlink(missing_ok=True)
 
 
 @contextmanager
-def take_off(notes: Path, key: ShardKey) -> Iterator[Flight]:
+def take_off(notes: Path, key: ShardKey, *, is_needed: bool = True) -> Iterator[Flight]:
     """Yield a flight with a fresh folder outside the tree; raises `MachineError` `flight-unwritable`.
 
     It is cleared where the run could not begin, or by whoever has stored its receipt: a run that can't be stored,
@@ -128,12 +156,36 @@ def take_off(notes: Path, key: ShardKey) -> Iterator[Flight]:
     with _refusing(Path(tempfile.gettempdir())):
         folder = Path(tempfile.mkdtemp(prefix="gitledger-"))
     # A name of its own: a note that can't be recorded now is not written over by the shard's next run.
-    flight = Flight(key=key, folder=folder, note=notes / f"{key}.{secrets.token_hex(4)}{_NOTE}")
+    note = notes / f"{key}.{secrets.token_hex(4)}{_NOTE}"
+    flight = Flight(key=key, folder=folder, note=note, is_needed=is_needed)
     try:
-        yield flight
+        with _refusing(notes):
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            lock = os.open(note.with_suffix(_HALF), flags, 0o600)
+        try:
+            has_locks = _lock(lock) is not None
+            yield dataclasses.replace(flight, lock=lock) if has_locks or is_needed else flight
+        finally:
+            os.close(lock)
     except BaseException:
         flight.clear()
         raise
+
+
+def _lock(fd: int) -> bool | None:
+    """Return whether a note could be locked, or somebody holds it; None where the file system knows no locks."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
+
+
+def _write_all(fd: int, content: bytes) -> None:
+    while content:
+        content = content[os.write(fd, content) :]
 
 
 @contextmanager
@@ -166,11 +218,24 @@ class Crash:
         self.flight.clear(with_folder=self.has_folder)
 
 
-def crashes(notes: Path) -> list[Crash]:
-    """Return the runs that died with their driver, the oldest first; call it where no driver lives.
+def crashes(notes: Path) -> Iterator[Crash]:
+    """Yield the runs that died with their driver, the oldest first, each locked until the next is asked for.
 
     Unreadable notes are removed.
     """
+    for crash in _noted(notes):
+        try:
+            lock = os.open(crash.flight.note, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:  # somebody else has recorded it meanwhile
+            continue
+        try:
+            if _lock(lock) is not False and crash.flight.note.exists():
+                yield crash
+        finally:
+            os.close(lock)
+
+
+def _noted(notes: Path) -> list[Crash]:
     found = []
     for note in notes.glob(f"*{_NOTE}"):
         try:

@@ -30,7 +30,7 @@ from gitledger.trust.verified import Rejected, open_record
 from gitledger.workflows.aftermath import Executed, Scene, aftermath, log_of, result_of_journal
 from gitledger.workflows.asked import Asked, request_of
 from gitledger.workflows.flight import Crash, crashes
-from gitledger.workflows.record import Recorded, keep, shadows_of
+from gitledger.workflows.record import Recorded, keep
 from gitledger.workflows.reports import report_changed_ns, result_of_run
 from gitledger.workflows.request import Before, RecordRequest
 from gitledger.workflows.session import Session
@@ -126,10 +126,11 @@ class _Wreck:
         )
 
     def scene(self) -> Scene:
-        note = self.crash.note
+        note, folder = self.crash.note, self.crash.flight.folder
+        own = folder / "log"
         return Scene(
-            folder=self.crash.flight.folder,
-            log=self.logs / f"{self.crash.flight.key}.log",
+            folder=folder,
+            log=own if self.crash.has_folder and own.exists() else self.logs / f"{self.crash.flight.key}.log",
             nonce=note.nonce,
             argv=note.argv,
             as_declared=note.as_declared,
@@ -188,15 +189,14 @@ def _wreck(session: Session, crash: Crash, target: CommitId, *, logs: Path, user
         is_here
         and end is not None
         and crash.has_folder
+        and not note.is_traced
         and note.version == __version__
         and note.manifest == manifest.digest
         and _kept_time(session, crash, end)
         and _is_untouched(session, crash, manifest)
     )
-    # The driver began on a clean tree: it would not have begun on another.
-    clean = WorkTreeState(head=note.commit, changed=(), untracked=())
-    shadows = shadows_of(manifest, root) if is_whole else ()
-    before = Before(head=note.commit, state=clean, manifest=manifest, shadows=shadows)
+    state = WorkTreeState(head=note.commit, changed=note.changed, untracked=note.untracked)
+    before = Before(head=note.commit, state=state, manifest=manifest, shadows=note.shadows)
     return _Wreck(
         session=session,
         crash=crash,

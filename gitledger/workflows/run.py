@@ -20,7 +20,7 @@ from gitledger.machine.interrupts import Interrupts
 from gitledger.machine.memory import memory_now
 from gitledger.machine.sole import sole_driver
 from gitledger.manifest.chain import CHAIN_FILES
-from gitledger.records.ids import CommitId, ShardKey
+from gitledger.records.ids import ShardKey
 from gitledger.store.worktree import work_tree_state
 from gitledger.trust.signer import Signer
 from gitledger.verdict.select import Choice
@@ -30,12 +30,11 @@ from gitledger.workflows.drive import Drive, Job, Watch
 from gitledger.workflows.judge import Plan, plan
 from gitledger.workflows.merge import merge
 from gitledger.workflows.notes_author import notes_identity
-from gitledger.workflows.orphans import end_orphans
-from gitledger.workflows.recover import recover
 from gitledger.workflows.run_attempts import attempts_left, without_used_up
 from gitledger.workflows.run_result import RunResult
 from gitledger.workflows.run_shard import ShardRuns, became_dirty
 from gitledger.workflows.session import Session
+from gitledger.workflows.settle import settle
 from gitledger.workflows.target import head_of
 
 __all__ = [
@@ -85,7 +84,8 @@ def run(
     """
     target = head_of(session)
     with sole_driver(session.repo.git_dir / "gitledger" / "run.lock") as held:
-        _recover(session, request, signer, target, watch)
+        for sentence in settle(session, signer, target, user=request.user):
+            watch.news(sentence)
         found = plan(session, target, policy_from=request.policy_from, carry=request.carry)
         limit = found.case.trusted.config.policy.max_attempts
         asked, wanted = chosen(found, request.shards, everything=request.everything)
@@ -136,23 +136,6 @@ def run(
         if not todo and agreeing_snapshot(found.union, found.case.situation):
             return result
         return merge_what_stands(session, request, signer, result)
-
-
-def _recover(session: Session, request: RunRequest, signer: Signer | None, target: CommitId, watch: Watch) -> None:
-    """End what runs left behind whose driver was killed, record what they had come to, and tell of both."""
-    folder = session.repo.git_dir / "gitledger"
-    if not any((folder / "flight").glob("*.json")):
-        return
-    for sentence in end_orphans(session, folder / "flight"):
-        watch.news(sentence)
-    for done, was_killed in recover(
-        session, target, signer, notes=folder / "flight", logs=folder / "logs", user=request.user
-    ):
-        counts, receipt = done.receipt.counts, done.receipt
-        what = f"{counts.passed} passed and {counts.failed + counts.error} failed of {counts.collected}"
-        why = f" ({', '.join(receipt.reasons)})" if receipt.reasons else ""
-        when = "when its driver was killed" if was_killed else "and could not be stored then"
-        watch.news(f"recorded what {receipt.key} had come to {when}: {what}{why}")
 
 
 def chosen(

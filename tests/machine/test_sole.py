@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 
 from gitledger.errors import MachineError
-from gitledger.machine.sole import sole_driver, while_undriven
+from gitledger.machine.sole import sole_driver
 
 DRIVER = """
     import sys, time
     from datetime import UTC, datetime
     from pathlib import Path
     from gitledger.machine.child import run_child
-    from gitledger.machine.sole import sole_driver, while_undriven
+    from gitledger.machine.sole import sole_driver
     with sole_driver(Path(sys.argv[1])) as held:
         run_child(["sh", "-c", sys.argv[2]], cwd=Path.cwd(), env={"PATH": "/usr/bin:/bin"}, log=Path("log"),
                   clock=lambda: datetime.now(UTC), held=held, grace_s=1.0)
@@ -99,21 +99,6 @@ def test_the_lock_is_free_afterwards_and_the_patient_wait_for_it(tmp_path):
     assert order == ["first", "second"]
     with sole_driver(tmp_path / "lock"):
         pass
-
-
-def test_for_a_moment_drivers_are_kept_out_where_none_lives(driver, tmp_path):
-    lock = tmp_path / "lock"
-    with while_undriven(lock) as is_undriven:
-        assert is_undriven
-        with pytest.raises(MachineError), sole_driver(lock, wait_s=0.1):
-            pytest.fail("a driver")
-    with sole_driver(lock), while_undriven(lock) as is_undriven:
-        assert not is_undriven
-    driver("touch on; sleep 60")
-    with while_undriven(lock) as is_undriven:
-        assert not is_undriven
-    with while_undriven(tmp_path / "no such folder" / "lock") as is_undriven:
-        assert not is_undriven
 
 
 def test_a_lock_on_a_full_disk_is_one_clear_error():

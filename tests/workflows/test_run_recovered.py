@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -52,9 +53,10 @@ def strand() -> Iterator[Callable[..., None]]:
     """Run a project's shards until one waits, stop the driver, let the shard end, and kill the driver."""
     drivers: list[subprocess.Popen[bytes]] = []
 
-    def run_and_kill(project, *, ends: bool = True) -> None:
+    def run_and_kill(project, *command: str, ends: bool = True) -> None:
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        driver = subprocess.Popen(["git-ledger", "run"], cwd=project.path, env=dict(project.repo.env), **quiet)
+        words = ["git-ledger", *(command or ("run",))]
+        driver = subprocess.Popen(words, cwd=project.path, env=dict(project.repo.env), **quiet)
         drivers.append(driver)
         until((project.out / "on").exists)
         os.kill(driver.pid, signal.SIGSTOP)
@@ -260,6 +262,53 @@ def test_a_receipt_that_was_stored_right_before_the_kill_is_not_made_twice(drive
     assert list(flight(project).iterdir()) == []
 
 
+RECORD = ("record", "--shard", "it")
+
+
+@pytest.mark.parametrize("command", [("run",), RECORD])
+def test_r22_a_record_that_was_killed_loses_nothing_either(driven, strand, command):
+    project = driven(one("test -e $OUT/good || exit 7"))
+    strand(project, *RECORD)
+    (project.out / "good").touch()
+
+    said = project.ledger(*command)
+
+    assert "recorded what it had come to when its driver was killed: 0 passed and 1 failed of 1" in said.err
+    assert [item["outcome"] for item in attempts(project)] == ["failed", "passed"]
+    assert list(flight(project).iterdir()) == []
+
+
+def test_a_record_that_was_killed_on_a_dirty_tree_is_as_dirty_as_it_would_have_been(driven, strand):
+    project = driven(one("exit 0"))
+    project.repo.write("src/a.py", "edited\n")
+    project.repo.write("src/new.py", "")
+    time.sleep(0.1)
+    strand(project, *RECORD)
+
+    project.ledger(*RECORD)
+
+    first, second = attempts(project)
+    assert (first["outcome"], first["repo"]) == (second["outcome"], second["repo"])
+    assert first["repo"]["dirty_paths"] == ["src/a.py", "src/new.py"]
+
+
+def test_a_record_that_lives_is_nobody_elses_to_record(driven):
+    project = driven(one("exit 0"))
+    living = subprocess.Popen(["git-ledger", *RECORD], cwd=project.path, env=dict(project.repo.env))
+    try:
+        until((project.out / "on").exists)
+        killer = threading.Timer(1.0, (project.out / "go").touch)
+        killer.start()
+        said = project.ledger("run")
+        assert "recorded what" not in said.err
+        assert living.wait(60) == 0
+    finally:
+        living.kill()
+        living.wait(60)
+    assert [item["outcome"] for item in attempts(project)] == ["passed", "passed"]
+    assert list(flight(project).iterdir()) == []
+
+
 def test_what_could_not_be_stored_is_kept_and_made_into_a_receipt_by_the_next_run(driven):
     shard = "{paths: [src], command: [sh, -c, 'echo it >> $OUT/ran'], results: exit-status}"
     project = driven(f"version: 1\nrepository: demo\nshards:\n  it: {shard}\n")
@@ -273,7 +322,7 @@ def test_what_could_not_be_stored_is_kept_and_made_into_a_receipt_by_the_next_ru
     second = project.run()
 
     assert (first.exit_status, second.exit_status, second.results, project.ran()) == (3, 0, {}, ["it"])
-    assert "recorded what it had come to and could not be stored then: 1 passed" in project.watch.heard[-1]
+    assert "recorded what it had come to, which was not stored then: 1 passed" in project.watch.heard[-1]
     assert project.verify()[0] == "passed"
 
 
