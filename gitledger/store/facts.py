@@ -5,6 +5,7 @@ Structurally what the manifest room asks for; it never learns where the facts co
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import field
 
 from gitledger.dataclass import dataclass
@@ -37,6 +38,10 @@ class TreeCache:
             refuse_unsound(tree, known)
             self._entries[tree] = known
         return known
+
+    def read_ahead(self, trees: Iterable[TreeId]) -> None:
+        """Prepare for reading trees, those that are not known yet."""
+        self.objects.read_ahead(tree for tree in trees if tree not in self._raw)
 
     def find(self, tree: str, name: str) -> TreeEntry | None:
         """Return a tree's entry of that name, None where it has none.
@@ -88,6 +93,17 @@ class CommitFacts:
         self._objects = objects
         self._cache = TreeCache(objects) if cache is None else cache
         self._root = TreeEntry(MODE_FOLDER, "", tree)
+
+    def read_ahead(self, paths: Iterable[str]) -> None:
+        """Prepare for questions about these folders, and about those above them."""
+        levels: dict[int, set[str]] = {}
+        for path in paths:
+            parts = path.strip("/").split("/")
+            for depth in range(1, len(parts) + 1):
+                levels.setdefault(depth, set()).add("/".join(parts[:depth]))
+        for _, folders in sorted(levels.items()):
+            found = (self.entry(folder) for folder in sorted(folders))
+            self._cache.read_ahead(TreeId(one.oid) for one in found if one is not None and one.mode == MODE_FOLDER)
 
     @property
     def tree(self) -> TreeId:

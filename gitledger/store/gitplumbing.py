@@ -146,6 +146,10 @@ class PlumbingObjects:
 
     # --- objects -----------------------------------------------------------------------------------------------
 
+    def read_ahead(self, oids: Iterable[str]) -> None:
+        """Prepare for reading certain objects soon."""
+        self._anywhere.read_ahead(oids)
+
     def object_kind(self, oid: str) -> ObjectKind | None:
         """Return what kind of object a full id names, or None where the repository lacks it; fetches nothing."""
         head = self._here.head(oid)

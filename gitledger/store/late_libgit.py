@@ -62,6 +62,12 @@ class LateLibgit:
                 self._left = 0
         return whole(self._whole or self.load())
 
+    def read_ahead(self, oids: Iterable[str]) -> None:
+        """Prepare for reading certain objects soon."""
+        wanted = list(oids)
+        if self._whole is None and len(wanted) < self._left:
+            self._few.read_ahead(wanted)
+
     def read_ref(self, name: str) -> CommitId | None:
         """Return the id a full ref name points to, symbolic refs followed, or None where there is no such ref."""
         try:

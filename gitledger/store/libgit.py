@@ -210,6 +210,9 @@ class LibgitObjects:
             return ref_locked(held or locks[0])
         return store_unwritable(self._common, _said(error))
 
+    def read_ahead(self, oids: Iterable[str]) -> None:
+        """Prepare for reading certain objects soon; here each is as quick by itself."""
+
     def object_kind(self, oid: str) -> ObjectKind | None:
         """Return what kind of object a full id names, or None where the repository lacks it."""
         if len(oid) != 2 * ID_BYTES[self.object_format]:

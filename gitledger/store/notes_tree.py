@@ -106,6 +106,20 @@ class NotesTrees:
             depth += 2
         return frozenset(found)
 
+    def look_ahead(self, root: TreeId, oids: Iterable[str]) -> None:
+        """Prepare for finding these, a level of folders at a time."""
+        level, depth = {root: list(oids)}, 0
+        while level and depth < self._digits:
+            self._objects.read_ahead(level)
+            below: dict[TreeId, list[str]] = {}
+            for tree, here in level.items():
+                fan = self._fan(tree)
+                for oid in here if fan is not None else ():
+                    folder = None if fan is None else fan.get(oid[depth : depth + 2])
+                    if folder is not None:
+                        below.setdefault(folder, []).append(oid)
+            level, depth = below, depth + 2
+
     def notes(self, roots: Iterable[TreeId], claims: Claims) -> Mapping[str, Blobs]:
         """Return every object id that has a note in any of the trees, with all of its blobs."""
         trees, seen = set(roots), Seen()

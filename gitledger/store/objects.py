@@ -67,6 +67,9 @@ class GitObjects(Protocol):
         (a ref where a folder must be, or a symbolic ref), `store-unwritable` (read-only, full disk).
         """
 
+    def read_ahead(self, oids: Iterable[str]) -> None:
+        """Prepare for reading certain objects soon; nothing that is said or raised changes by it."""
+
     def object_kind(self, oid: str) -> ObjectKind | None:
         """Return what kind of object a full id names, or None where the repository lacks it; fetches nothing."""
 

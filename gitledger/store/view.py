@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Set
+from contextlib import suppress
 
+from gitledger.errors import StoreError
 from gitledger.records.ids import BlobId, CommitId
 from gitledger.records.limits import MAX_BODY_BYTES, MAX_NOTE_BYTES
 from gitledger.store.claims import bodies_of, subjects_in
@@ -81,6 +83,14 @@ class LedgerView:
             else:
                 found.update(note_faults(commit, self._content(blob)))
         return tuple(sorted(found))
+
+    def read_ahead(self, bodies: Iterable[BlobId]) -> None:
+        """Prepare for reading these bodies soon; nothing that is said or raised then changes by it."""
+        wanted = list(bodies)
+        with suppress(StoreError):
+            for root in self._roots.bodies:
+                self._trees.look_ahead(root, wanted)
+        self._objects.read_ahead(wanted)
 
     def body(self, oid: BlobId) -> bytes | None:
         """Return the body with that id; None where the ledger has none, or one larger than `MAX_BODY_BYTES`."""

@@ -23,7 +23,7 @@ from gitledger.store.git import AGENT_VARIABLES, Git
 from gitledger.store.index_file import Indexed, read_index
 from gitledger.store.leftovers import sweep_folders
 
-__all__ = ["Survey", "WorkTreeState", "survey", "work_tree_state"]
+__all__ = ["Survey", "WorkTreeState", "literal_prefix", "survey", "work_tree_state"]
 
 _HIDES_NOTHING = (
     *("-c", f"core.hooksPath={os.devnull}"),
@@ -348,7 +348,7 @@ def _in_scope(root: Path, folder: str, scope_paths: Sequence[str]) -> bool:
     A path or pattern that begins at the root names no folder in particular: there, caches and virtual
     environments that say what they are stay out.
     """
-    prefixes = [_literal_prefix(path) for path in scope_paths]
+    prefixes = [literal_prefix(path) for path in scope_paths]
     if "" in prefixes and not any((root / folder / mark).is_file() for mark in _CACHE_MARKS):
         return True
     return any(f"{prefix}/".startswith(folder) or folder.startswith(f"{prefix}/") for prefix in prefixes if prefix)
@@ -359,12 +359,12 @@ def _reaches(scope_paths: Sequence[str], path: str) -> bool:
 
     Exclusions and what comes behind a wildcard are not looked at: in doubt it may.
     """
-    prefixes = [_literal_prefix(scope) for scope in scope_paths]
+    prefixes = [literal_prefix(scope) for scope in scope_paths]
     is_below = any(not prefix or f"{path}/".startswith(f"{prefix}/") for prefix in prefixes)
     return is_below or (path.endswith("/") and any(f"{prefix}/".startswith(path) for prefix in prefixes))
 
 
-def _literal_prefix(pattern: str) -> str:
+def literal_prefix(pattern: str) -> str:
     """Return the folders and name of a path or pattern up to its first wildcard; `` for the root."""
     plain = []
     for part in pattern.removeprefix("!").split("/"):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import field, replace
 
 from gitledger.config.schema import Config
 from gitledger.dataclass import dataclass
-from gitledger.errors import ManifestError
+from gitledger.errors import ManifestError, StoreError
 from gitledger.manifest.chain import KnownChains
 from gitledger.manifest.changes import changed_paths
 from gitledger.manifest.definition import Definition
@@ -20,6 +21,7 @@ from gitledger.records.tree import MODE_EXECUTABLE, MODE_FILE
 from gitledger.store.extras import ExtraFiles
 from gitledger.store.facts import CommitFacts, TreeCache
 from gitledger.store.repository import Repository
+from gitledger.store.worktree import literal_prefix
 from gitledger.verdict.situation import TargetShard
 
 __all__ = ["Inputs"]
@@ -77,8 +79,16 @@ class Inputs:
         if self._cache is None:
             self._cache = TreeCache(self.repo.objects)
         if commit not in self._facts:
-            self._facts[commit] = CommitFacts(self.repo.objects, self.repo.commit(commit).tree, self._cache)
+            found = CommitFacts(self.repo.objects, self.repo.commit(commit).tree, self._cache)
+            self._facts[commit] = found
+            with suppress(StoreError):
+                found.read_ahead(self._declared_folders())
         return self._facts[commit]
+
+    def _declared_folders(self) -> frozenset[str]:
+        """Return the declared paths, each up to its first wildcard."""
+        paths = {path for key in self.config.shard_keys() for path in self.definition(key).paths}
+        return frozenset(path for path in map(literal_prefix, paths) if path)
 
     def manifest(self, commit: CommitId, key: ShardKey) -> Manifest | ManifestError:
         """Return a shard's tracked inputs at a commit, or the error that says why they can't be resolved."""

@@ -32,6 +32,8 @@ __all__ = ["Known", "Placed"]
 Placed = tuple[tuple[TreeId, Evidence], ...]
 """What a commit's records say, for its tree; of a commit that is not here, for each tree that they claim."""
 _FOLDER = ".gitledger"
+MAX_READ_AHEAD = 400
+"""Receipts of one commit whose results are read at once; more are read as they are asked for."""
 
 
 @dataclass(slots=True)
@@ -133,7 +135,15 @@ class Known:
                 (tree, sort_records([_placed(item, tree) for item in opened], repository=repository))
                 for tree in self._trees_of(commit, opened)
             )
+            self._read_ahead(self._placed[key])
         return self._placed[key]
+
+    def _read_ahead(self, placed: Placed) -> None:
+        """Prepare for looking at the results of a commit's receipts, which whoever judges them does one by one."""
+        receipts = [held.receipt for _, evidence in placed for held in evidence.shards]
+        bodies = [receipt.bodies["tests"].oid for receipt in receipts if "tests" in receipt.bodies]
+        if 1 < len(bodies) <= MAX_READ_AHEAD:
+            self.view.read_ahead(bodies)
 
     def _trees_of(self, commit: CommitId, opened: Collection[Opened]) -> list[TreeId]:
         info = self.commit(commit)

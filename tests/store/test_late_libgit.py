@@ -9,8 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from gitledger.errors import StoreError
-from gitledger.records.ids import BlobId
+from gitledger.records.ids import BlobId, CommitId
 from gitledger.store import late_libgit
+from gitledger.store.cat_file import MAX_KEPT_EACH_BYTES
+from gitledger.store.conversation import Conversation
 from gitledger.store.libgit import LibgitObjects
 from gitledger.store.objects import RefUpdate
 from gitledger.store.repository import open_repository
@@ -131,3 +133,51 @@ def test_threads_take_turns(repo):
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(objects.read_blob, [blob for blob, _ in blobs * 10]))
     assert found == [content for _, content in blobs * 10]
+
+
+def test_what_is_read_ahead_is_asked_for_at_once_and_read_as_ever(repo, monkeypatch):
+    asked = []
+    ask = Conversation.ask
+    monkeypatch.setattr(
+        Conversation, "ask", lambda self, question: (asked.append(question), ask(self, question))[1]
+    )
+    writer = opened(repo).objects
+    blobs = {writer.write_blob(b"%d" % number): b"%d" % number for number in range(1_200)}
+    large = writer.write_blob(b"x" * (MAX_KEPT_EACH_BYTES + 1))
+    monkeypatch.setattr(late_libgit, "_FEW", 10_000)
+    objects = opened(repo).objects
+    objects.read_ahead([*blobs, large, "1" * 40, "no id"])
+    assert len(asked) == 6
+    assert {blob: objects.read_blob(blob) for blob in blobs} == blobs
+    assert objects.blob_size(next(iter(blobs))) == 1
+    assert len(asked) == 6
+    assert objects.read_blob(BlobId("1" * 40)) is None
+    assert len(objects.read_blob(large)) == MAX_KEPT_EACH_BYTES + 1
+    assert objects.read_commit(CommitId(next(iter(blobs)))) is None
+    assert not is_loaded(objects)
+
+
+def test_a_damaged_object_among_those_read_ahead_spoils_no_other(repo):
+    writer = opened(repo).objects
+    blobs = {writer.write_blob(b"%d" % number): b"%d" % number for number in range(9)}
+    damaged = sorted(blobs)[4]
+    path = repo.path / ".git" / "objects" / damaged[:2] / damaged[2:]
+    path.chmod(0o644)
+    path.write_bytes(b"garbage")
+    objects = opened(repo).objects
+    objects.read_ahead(sorted(blobs))
+    for blob, content in blobs.items():
+        if blob != damaged:
+            assert objects.read_blob(blob) == content
+    with pytest.raises(StoreError, match=damaged):
+        objects.read_blob(damaged)
+
+
+def test_no_more_is_kept_than_there_is_room_for(repo, monkeypatch):
+    monkeypatch.setattr("gitledger.store.cat_file.MAX_KEPT_BYTES", 10)
+    writer = opened(repo).objects
+    blobs = {writer.write_blob(b"%d" % number * 4): b"%d" % number * 4 for number in range(9)}
+    objects = opened(repo).objects
+    objects.read_ahead(blobs)
+    assert sum(len(content) for _, content in objects._few._kept.values()) == 8
+    assert {blob: objects.read_blob(blob) for blob in blobs} == blobs
