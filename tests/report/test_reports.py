@@ -6,6 +6,8 @@ import base64
 import hashlib
 import json
 import re
+import subprocess
+import sys
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
@@ -120,6 +122,31 @@ def test_a_commit_that_cannot_be_judged_is_unknown_and_hides_no_other(mixed, tmp
     place = document["columns"].index(column)
     assert all(cells[place] == -1 for cells in document["cells"]), "no cell says anything"
     assert document["columns"][0]["verdict"] in ("passed", "failed")
+
+
+TWICE = """
+import json, sys
+from datetime import UTC, datetime
+from pathlib import Path
+from gitledger.workflows.export_draw import draw
+from gitledger.workflows.history import look_along
+from gitledger.workflows.session import open_session
+import os
+now = datetime.now(UTC)
+session = open_session(Path(), environ=os.environ, home=Path(os.environ["HOME"]), now=lambda: now)
+history = lambda: look_along(session, session.repo.head(), limit=50)
+one, three = (draw(history(), processes=number).encode() for number in (1, 3))
+print(json.dumps([one == three, len(one["columns"])]))
+"""
+
+
+def test_several_processes_draw_what_one_would(mixed):
+    done = subprocess.run(
+        [sys.executable, "-c", TWICE], cwd=mixed.world.path, env=mixed.world.env, capture_output=True, check=True
+    )
+    same, columns = json.loads(done.stdout)
+    assert same
+    assert columns > 6
 
 
 def test_the_page_names_its_script_and_style_by_their_digests_and_allows_nothing_else():
