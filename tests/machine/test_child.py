@@ -634,6 +634,17 @@ def test_r22_keeper_and_driver_killed_at_once_leave_nothing(bench, pids, eventua
     assert eventually(lambda: not pids.alive())
 
 
+@linux
+def test_a_guard_that_is_killed_changes_nothing(bench, pids):
+    """Whoever kills it gains nothing: its keeper is a subreaper too, and tells how the command ended."""
+    line = "guard=$(cut -d' ' -f4 /proc/$PPID/stat); kill -KILL $guard; setsid sleep 300 & echo $! > $PIDS/left; exit 3"
+    ended = bench.sh(line, grace_s=0.3)
+
+    assert (ended.status, ended.leftovers) == (3, 1)
+    assert len(pids.all()) == 1
+    assert not pids.alive()
+
+
 def _keeper_of(main: int) -> int:
     return int(Path(f"/proc/{main}/stat").read_text().rpartition(")")[2].split()[1])
 

@@ -158,6 +158,28 @@ def test_r18_r22_a_pytest_shard_is_recorded_whole_as_its_driver_would_have(drive
     assert project.verify()[0] == "passed"
 
 
+JUNIT = "<testsuite><testcase classname='c' name='t'/></testsuite>"
+
+
+@pytest.mark.parametrize("is_written_anew", [False, True])
+def test_r18_a_report_is_the_runs_own_only_where_nobody_wrote_it_later(driven, strand, is_written_anew):
+    script = f'echo it >> $OUT/ran; {UNTIL_GO}; echo "{JUNIT}" > report.xml\n'
+    shard = "{paths: [src], command: [sh, src/it.sh], results: {junit: report.xml}}"
+    project = driven(
+        f"version: 1\nrepository: demo\nshards:\n  it: {shard}\n",
+        {"src/it.sh": script, ".gitignore": "report.xml\n"},
+    )
+    strand(project)
+    if is_written_anew:
+        (project.path / "report.xml").write_text(JUNIT)
+
+    assert project.run().exit_status == 0
+
+    outcomes = [item["outcome"] for item in attempts(project)]
+    assert outcomes == (["incomplete", "passed"] if is_written_anew else ["passed"])
+    assert project.ran() == ["it"] * len(outcomes)
+
+
 TOUCH = {
     "an edit that was taken back": lambda project: restored(project, "src/a.py"),
     "another version of ours": lambda project: renoted(project, version="0.0.0"),
