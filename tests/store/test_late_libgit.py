@@ -14,7 +14,7 @@ from gitledger.store import late_libgit
 from gitledger.store.cat_file import MAX_KEPT_EACH_BYTES
 from gitledger.store.conversation import Conversation
 from gitledger.store.libgit import LibgitObjects
-from gitledger.store.objects import RefUpdate
+from gitledger.store.objects import GitObjects, RefUpdate
 from gitledger.store.repository import open_repository
 
 REF = "refs/notes/gitledger/records"
@@ -181,3 +181,11 @@ def test_no_more_is_kept_than_there_is_room_for(repo, monkeypatch):
     objects.read_ahead(blobs)
     assert sum(len(content) for _, content in objects._few._kept.values()) == 8
     assert {blob: objects.read_blob(blob) for blob in blobs} == blobs
+
+
+def test_once_loaded_nothing_stands_between(repo):
+    objects = opened(repo).objects
+    whole = objects.load()
+    methods = [name for name, value in vars(GitObjects).items() if callable(value) and not name.startswith("_")]
+    assert len(methods) > 10
+    assert all(getattr(objects, name).__self__ is whole for name in methods)
