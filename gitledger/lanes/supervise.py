@@ -100,7 +100,7 @@ def run_probe(
 
 
 def ask_names(world: World) -> ProbeRun:
-    """Return the ids of what the interpreter's installed packages offer; `journal.recipes` holds them, unchecked."""
+    """Return the ids of what the interpreter's packages offer; `journal.recipes` holds them, unchecked."""
     return _run({"ask": "names"}, world, Limits(timeout_s=ASK_TIMEOUT_S), None)
 
 
