@@ -182,8 +182,8 @@ def _bundle(session: Session, target: CommitId, policy_from: str | None) -> Expo
     return Exported(content=bundle_of(session.repo))
 
 
-def _plain(make: Callable[[Session, CommitId, str | None], bytes]) -> _Format:
-    return lambda session, target, policy_from: Exported(content=make(session, target, policy_from))
+def _plain(written: Callable[[Session, CommitId, str | None], bytes]) -> _Format:
+    return lambda session, target, policy_from: Exported(content=written(session, target, policy_from))
 
 
 def _page(session: Session, target: CommitId, policy_from: str | None) -> Exported:
