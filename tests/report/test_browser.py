@@ -244,6 +244,12 @@ def test_the_switch_changes_the_colours_and_print_is_light(plain, new_page):
     page.send("Emulation.setEmulatedMedia", media="")
 
 
+def test_a_narrow_window_scrolls_nothing_but_what_is_wide(plain, new_page):
+    page = new_page(width=400, height=800)
+    page.open(plain.file)
+    assert page.js("document.documentElement.scrollWidth") <= 400
+
+
 def test_it_prints(plain, new_page):
     page = new_page()
     page.open(plain.file)

@@ -246,18 +246,18 @@
 
   const day = (column) => data.columns[column].at.slice(0, 10);
   const months = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
+  const dated = (text) => `${months[Number(text.slice(5, 7)) - 1]} ${Number(text.slice(8, 10))}`;
   const heading = (place) => {
     const column = data.columns[columns[place]];
-    const isFirst = place === 0 || day(columns[place - 1]) !== day(columns[place]);
+    const isFirst = place > 0 && day(columns[place - 1]) !== day(columns[place]);
     const following = columns.slice(place, place + 3);
     const hasRoom = following.length === 3 && following.every((other) => day(other) === day(columns[place]));
-    const [, month, date] = day(columns[place]).split("-");
     return make("div", {
-      class: `head${isFirst && place ? " first" : ""}`, role: "columnheader", "data-row": "-1", "data-column": String(place), "aria-colindex": String(place + 2),
+      class: `head${isFirst ? " first" : ""}`, role: "columnheader", "data-row": "-1", "data-column": String(place), "aria-colindex": String(place + 2),
       tabindex: focus.row === -1 && focus.column === place ? "0" : "-1",
       title: `${column.summary}\n${when(column.at)} UTC: ${column.verdict}`,
       "aria-label": `commit ${column.commit.slice(0, 7)}, ${column.summary}, ${column.verdict}`,
-    }, isFirst && hasRoom ? make("span", { class: "day", "aria-hidden": "true" }, `${months[month - 1]} ${Number(date)}`) : null,
+    }, isFirst && hasRoom ? make("span", { class: "day", "aria-hidden": "true" }, dated(day(columns[place]))) : null,
     make("span", { class: "hash mono", "aria-hidden": "true" }, column.commit.slice(0, 7)), mark(column.verdict));
   };
 
@@ -280,11 +280,12 @@
       return;
     }
     const [top, bottom, left, right] = windowed();
-    const key = [top, bottom, left, right, focus.row, focus.column, opened].join();
+    const foremost = columns[Math.min(columns.length - 1, Math.floor(frame.scrollLeft / size))];
+    const key = [top, bottom, left, right, focus.row, focus.column, opened, day(foremost)].join();
     if (key === seen) return;
     seen = key;
     const width = grid.style.width;
-    const heads = make("div", { role: "row", class: "heads", "aria-rowindex": "1" }, make("div", { class: "corner", role: "columnheader", "aria-colindex": "1" }, "shard", make("span", { "aria-hidden": "true" }, "verdict")));
+    const heads = make("div", { role: "row", class: "heads", "aria-rowindex": "1" }, make("div", { class: "corner", role: "columnheader", "aria-colindex": "1" }, make("span", { class: "day", "aria-hidden": "true" }, dated(day(foremost))), "shard", make("span", { "aria-hidden": "true" }, "verdict")));
     heads.style.width = width;
     const put = (node, place) => { node.style.left = `${names + place * size}px`; return node; };
     for (let place = left; place < right; place += 1) heads.append(put(heading(place), place));
