@@ -50,6 +50,15 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "completion": ("completion", "What makes bash, zsh or fish complete `git ledger <TAB>`"),
 }
 """Each command by name: its module in this room, and its line of help."""
+GROUPS: dict[str, tuple[str, ...]] = {
+    "Set up": ("init", "completion", "hook"),
+    "Run and record": ("record", "run", "doctor", "import"),
+    "Judge": ("plan", "merge", "verify", "gate", "lanes"),
+    "Look": ("status", "log", "show", "export"),
+    "Keep in order": ("scope", "split", "flaky", "revoke", "fsck", "sync"),
+    "Ask": ("explain", "help"),
+}
+"""What each command is for, as the help lists them."""
 
 
 def _everywhere() -> list[click.Option]:
@@ -112,9 +121,11 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """Write the commands with their lines, without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+        """Write the commands with their lines by what they are for, without importing them."""
+        width = max(map(len, COMMANDS))
+        for title, names in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{name:{width}}", COMMANDS[name][1]) for name in names])
 
 
 @click.group(

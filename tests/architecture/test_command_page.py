@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gitledger import errors
-from gitledger.cli.app import COMMANDS
+from gitledger.cli.app import COMMANDS, GROUPS
 from gitledger.cli.man import VARIABLES
 
 ROOT = Path(__file__).parents[2]
@@ -37,6 +37,12 @@ def test_every_command_and_exit_status_stands_on_the_page():
     assert re.findall(r"^## (.+)$", PAGE, re.M) == ["Exit codes", "Everywhere", *COMMANDS]
     listed = {int(number) for number in re.findall(r"^\| (\d+) \| ", PAGE, re.M)}
     assert listed == {value for name, value in vars(errors).items() if name.startswith("EXIT_")} | {130, 141}
+
+
+def test_the_help_lists_every_command_once_by_what_it_is_for(said):
+    listed = [name for names in GROUPS.values() for name in names]
+    assert sorted(listed) == sorted(COMMANDS)
+    assert re.findall(r"^  ([a-z]+) {2,}[A-Z]", said("-h"), re.M) == listed
 
 
 @pytest.mark.parametrize("name", ["", *COMMANDS])
