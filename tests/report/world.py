@@ -109,6 +109,7 @@ class World:
     hostile: bool = False
     lanes: bool = True
     touched: int = 2
+    policy: str = ""
     rng: random.Random = field(init=False)
     env: dict[str, str] = field(init=False)
     lines: dict[CommitId, list[bytes]] = field(default_factory=dict)
@@ -129,6 +130,8 @@ class World:
             "GIT_COMMITTER_NAME": "Alice",
             "GIT_COMMITTER_EMAIL": "alice@example.org",
         }
+        if "PYTHONPATH" in os.environ:  # another copy of this package is tried
+            self.env["PYTHONPATH"] = os.environ["PYTHONPATH"]
         self.names = shard_names(self.shards)
         self.now = datetime.now(UTC).replace(microsecond=0)
 
@@ -172,6 +175,7 @@ class World:
             + "".join(rows)
             + "coverage: {fail_under: 80}\npolicy:\n  allow_carried: true\n"
             + f"  allowed_signers: [{', '.join(SIGNERS)}]\n  revokers: [alice@example.org]\n"
+            + (f"  {self.policy}\n" if self.policy else "")
             + lanes
         )
 
