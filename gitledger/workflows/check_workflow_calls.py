@@ -9,7 +9,17 @@ from gitledger.dataclass import dataclass
 from gitledger.verdict.finding import Finding, blocking
 from gitledger.workflows.check_workflow_document import Place
 
-__all__ = ["RULE", "Call", "calls_of", "count_faults", "dropped_status", "place_of", "tolerance", "word_faults"]
+__all__ = [
+    "LOOSE",
+    "RULE",
+    "Call",
+    "calls_of",
+    "count_faults",
+    "dropped_status",
+    "place_of",
+    "tolerance",
+    "word_faults",
+]
 
 RULE = "10"
 _CALL = re.compile(r"(?:^|[\s;&|(!])git[- ]ledger((?:\s+(?:-C\s+\S+|-\S+))*)\s+([a-z][a-z-]*)([^;&|]*)")
@@ -28,7 +38,7 @@ _OWN_POLICY = re.compile(
     r"--policy-from[ =][\"']?(?:HEAD\b|\$\{?GITHUB_SHA|\$\{?CI_COMMIT_SHA|\$\{\{\s*github\.(?:sha|head_ref)"
     r"|\$\{\{\s*github\.event\.pull_request\.head|\$\{?GITHUB_HEAD_REF)"
 )
-_LOOSE = ("--accept-shards", "--allow-skipped", "--no-verify")
+LOOSE = ("--accept-shards", "--allow-skipped", "--no-verify")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +142,7 @@ def word_faults(script: Place, *, job: str, is_gate: bool) -> Iterator[Finding]:
                 found=own[0] if own else "verify without --policy-from: the change judges itself",
                 remedy="git ledger gate, or verify --policy-from origin/main",
             )
-        loose = [option for option in _LOOSE if call.has(option)]
+        loose = [option for option in LOOSE if call.has(option)]
         if call.command in ("gate", "verify") and loose:
             yield blocking(
                 "gate-loosened",

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 
 from gitledger.dataclass import dataclass
 from gitledger.verdict.finding import Finding, blocking
-from gitledger.workflows.check_workflow_calls import RULE, calls_of, place_of
+from gitledger.workflows.check_workflow_calls import LOOSE, RULE, calls_of, place_of
 from gitledger.workflows.check_workflow_document import Place
 
 __all__ = [
@@ -41,7 +41,7 @@ _BLOCK = re.compile(
     r"(?:^|[;&|]\s*|\b(?:then|do|else)\s+)(if|for|while|until|case|select|\{|\()(?=\s|$)|\b(fi|done|esac)\b|(?:^|;)\s*([})])"
 )
 _ENDS = re.compile(
-    r"(?:^|[;&|{(]\s*|\b(?:then|do|else) )"
+    r"(?:^|[;&|{(]\s*|\b(?:then|do|else) )(?:command |builtin )?"
     r"(exit|return|exec|trap|alias|eval|source|\.|kill|enable|hash)(?=\s|;|$)([^;|&]*)"
 )
 _ACTIVATE = re.compile(r"\s*\S*/bin/activate\s*\Z")
@@ -59,6 +59,13 @@ _ASSIGNS = re.compile(
 )
 _INTO_RUNNER = re.compile(r"GITHUB_(?:ENV|PATH)\b|\binsteadOf\b", re.IGNORECASE)
 _CALL = re.compile(r"(?:^|[\s;&|(!])git[- ]ledger((?:\s+(?:-C\s+\S+|-\S+))*)\s+([a-z][a-z-]*)([^;&|]*)")
+_KNOWN = re.compile(
+    r"\$\{\{ *(?:toJSON\( *needs *\)|github\.(?:sha|base_ref|event\.repository\.default_branch)"
+    r"|github\.event\.pull_request\.(?:head\.sha|base\.ref|number)(?: *\|\| *github\.sha)?"
+    r"|needs\.[\w-]+\.result) *\}\}",
+    re.IGNORECASE,
+)
+"""Expressions that may stand in the line that judges: nobody but the forge says what they come to."""
 _TAKES = frozenset({"--policy-from", "--remote", "--from", "--needs", "--key", "--at"})
 _SELF = re.compile(
     r"(?:^|/)(?:HEAD|FETCH_HEAD|ORIG_HEAD|@)(?:$|[~^@{])"
@@ -114,6 +121,26 @@ def script_faults(scripts: Sequence[Place], *, job: str, pipes_fail: bool) -> It
             yield _tolerated(line.line, job, line.text, "take it out")
         if found := _ASSIGNS.search(line.text) or _INTO_RUNNER.search(line.text):
             yield _changed(line.line, job, found[0].strip())
+        if judging and any(not _KNOWN.fullmatch(said) for said in _EXPRESSION.findall(line.text)):
+            yield _tolerated(line.line, job, line.text, "hand it over by env: what is put into a line may end it")
+        if not judging:
+            yield from _handed_over(line, job)
+
+
+def _handed_over(line: Place, job: str) -> Iterator[Finding]:
+    """Yield options that a line puts together for the call that judges (`options=(--accept-shards)`)."""
+    for option in LOOSE:
+        if re.search(rf"(?<![\w-]){option}\b", line.text):
+            yield blocking(
+                "gate-loosened",
+                RULE,
+                place_of(line.line, job),
+                expected="a maintainer to say so, once, for one change",
+                found=f"{option} for every change",
+                remedy=f"take {option} out of the workflow",
+            )
+    for found in re.finditer(r"--policy-from[ =][\"']?([^\s\"')]+)", line.text):
+        yield from policy_faults(found[1], line=line.line, job=job)
 
 
 def _bare(text: str) -> str:

@@ -297,6 +297,22 @@ GITHUB_MUTATIONS = {
         JUDGE + "\n          git ledger verify --policy-from origin/main --at 2020-01-01T00:00:00Z",
         "gate-loosened",
     ),
+    "options that loosen are handed over in a list": (
+        '          options=()\n          if [ -n "$FORK" ]',
+        '          options=(--accept-shards)\n          if [ -n "$FORK" ]',
+        "gate-loosened",
+    ),
+    "policy is handed over in a list": (
+        '          options=()\n          if [ -n "$FORK" ]',
+        '          options=(--policy-from HEAD)\n          if [ -n "$FORK" ]',
+        "policy-self",
+    ),
+    "what is put into the line may end it": (
+        JUDGE,
+        JUDGE + " --policy-from ${{ inputs.policy }}",
+        "failure-tolerated",
+    ),
+    "the script ends by another spelling": (JUDGE, "command exit 0\n          " + JUDGE, "failure-tolerated"),
     "another job is called gate": (
         GITHUB[-1:],
         "\n  fake:\n    name: gate\n    permissions: {}\n    steps: [{run: 'true'}]\n",
