@@ -61,7 +61,7 @@ _FISH = r"""# fish completion of git-ledger and of git ledger
 function __git_ledger_words
     set -l words (commandline -opc)
     set -l typed
-    if test (path basename $words[1]) = git
+    if string match -qr '(^|/)git$' -- $words[1]
         set -l place (contains -i -- ledger $words)
         set -l folder (contains -i -- -C $words[1..$place])
         and set typed -C $words[(math $folder + 1)]
