@@ -397,7 +397,7 @@ RULES = (
         "partition",
         "the part's tests are held to the cut",
         "../workflows/test_split:a_plugin_that_drops_tests_after_the_cut_is_found_out",
-        "workflows/execute",
+        "workflows/aftermath",
         "if not is_the_part(",
         "if False and not is_the_part(",
     ),

@@ -773,7 +773,7 @@ RULES = (
     _check(
         "the tree of the subject is the commit's",
         "w:a_receipt_that_names_this_commit_and_another_tree",
-        "workflows/gather",
+        "workflows/known",
         "if isinstance(opened, Rejected) or opened.statement.subject.tree == tree:",
         "if True:",
     ),
@@ -802,8 +802,8 @@ RULES = (
         "the threshold comes from the trusted commit",
         "w:a_threshold_lowered_in_the_change",
         "workflows/gather",
-        "coverage=coverage_rule(repo, trusted.commit, trusted.config),",
-        "coverage=coverage_rule(repo, target, own),",
+        "rule = coverage_rule(repo, trusted.commit, trusted.config)",
+        "rule = coverage_rule(repo, target, own)",
     ),
     _check(
         "another way to count coverage blocks",
@@ -823,8 +823,8 @@ RULES = (
         "records of another repository are foreign",
         "w:a_receipt_of_another_repository w:a_change_of_the_repositorys_id",
         "workflows/gather",
-        "repository=trusted.config.repository),",
-        'repository="elsewhere"),',
+        "known.evidence(commit, trusted.config.repository)",
+        'known.evidence(commit, "elsewhere")',
     ),
 )
 
