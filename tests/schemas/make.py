@@ -825,7 +825,60 @@ COMMANDS: dict[str, tuple[str, Schema]] = {
 }
 """Each command that takes `--json`: what its document is, and its schema."""
 
+
+def columns(*kinds: Schema) -> Schema:
+    """Lists of one length, a list for each field of a row."""
+    return {
+        "type": "array",
+        "prefixItems": [several(kind) for kind in kinds],
+        "items": False,
+        "minItems": len(kinds),
+    }
+
+
+BYTES: Schema = {"description": "A byte string of msgpack."}
+BODY: Schema = {
+    "anyOf": [
+        obj(
+            {
+                "kind": {"const": "tests"},
+                "unit_ns": {"enum": [1, 1000]},
+                "columns": columns(
+                    said(TEXT, "Node id."),
+                    {"type": "integer", "minimum": 0, "maximum": 5, "description": "Place in passed, failed, …"},
+                    {"type": "integer", "minimum": 0, "maximum": 4, "description": "Place in null, setup, …"},
+                    said(COUNT, "Duration in unit_ns nanoseconds."),
+                    {"type": "integer", "minimum": 1, "description": "Attempts."},
+                    several({"type": "array", "prefixItems": [TEXT, FLAG, TEXT], "items": False, "minItems": 3}),
+                ),
+            }
+        ),
+        obj({"kind": {"const": "inputs"}, "paths": TEXTS, "roots": maybe(TEXTS)}),
+        obj({"kind": {"const": "log"}, "text": TEXT}),
+        obj(
+            {
+                "kind": {"const": "coverage"},
+                "branch": FLAG,
+                "columns": columns(
+                    said(TEXT, "Path."),
+                    said(BYTES, "Blob id."),
+                    said(BYTES, "Statements, a bit a line."),
+                    said(BYTES, "Executed lines, a bit a line."),
+                    said(COUNT, "Branches."),
+                    several(WHOLE),
+                    several(WHOLE),
+                ),
+                "core": maybe(TEXT),
+                "outside": TEXTS,
+                "outside_count": COUNT,
+                "version": TEXT,
+            }
+        ),
+    ]
+}
+
 FILES: dict[str, tuple[str, Schema]] = {
+    "body": ("A body, as its msgpack spells it", BODY),
     "envelope": (
         "A record: one line of a note",
         obj(

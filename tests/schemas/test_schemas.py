@@ -12,13 +12,15 @@ import json
 import runpy
 import subprocess
 import sys
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
+import msgpack
 import pytest
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, ValidationError
 
 from gitledger.cli.app import COMMANDS, app
 
@@ -26,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs/reference/schemas"
 MAKE = runpy.run_path(str(Path(__file__).parent / "make.py"))
 SCHEMAS = {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(FOLDER.glob("*.json"))}
-STORED = {"envelope", "statement", "capability-report", "durations", "error"}
+STORED = {"body", "envelope", "statement", "capability-report", "durations", "error"}
 
 
 def takers_of_json() -> list[str]:
@@ -142,6 +144,25 @@ def test_a_statement_that_readers_accept_is_one_by_its_schema():
     assert len(accepted) > 5
     for line in accepted:
         Draft202012Validator(SCHEMAS["statement"]).validate(json.loads(base64.b64decode(line["payload"])))
+
+
+def test_every_kind_of_body_is_what_its_schema_says(make_project):
+    """Of a real run with coverage: results, inputs, a log, a fragment, each as msgpack gives it to any reader."""
+    config = ONE_SHARD.replace('command: "true", results: exit-status', "command: pytest -q --cov=src tests")
+    test = "from src.a import one\n\ndef test_one():\n    assert one() == 1\n"
+    files = {"src/a.py": "def one():\n    return 1\n", "tests/test_a.py": test}
+    project = make_project(config, {**files, "pyproject.toml": '[tool.pytest.ini_options]\npythonpath = ["."]\n'})
+    bodies = project.receipt(project.record("lint")["record"])["bodies"]
+    assert set(bodies) == {"tests", "coverage", "inputs", "log"}
+    for name, body in bodies.items():
+        done = subprocess.run(
+            ["git", "cat-file", "blob", body["oid"]], cwd=project.path, capture_output=True, check=True
+        )
+        value = msgpack.unpackb(zlib.decompress(done.stdout[1:]))
+        assert value["kind"] == name
+        Draft202012Validator(SCHEMAS["body"]).validate(value)
+        with pytest.raises(ValidationError):
+            Draft202012Validator(SCHEMAS["body"]).validate({**value, "surprise": 1})
 
 
 @pytest.mark.parametrize("name", ["plan", "explain"])
