@@ -43,9 +43,11 @@ _STATUS = (
     "--branch",
     "--no-ahead-behind",
     "--no-renames",
-    "--untracked-files=no",
     "--ignore-submodules=dirty",
 )
+_WITHOUT_UNTRACKED = ("--untracked-files=no",)
+_WITH_UNTRACKED = ("--untracked-files=all", "--ignored=matching")
+_NO_PERSONAL_RULES = ("-c", f"core.excludesFile={os.devnull}")
 _FEW_CORES = 2
 _ALONE = ("-c", "core.preloadIndex=false", "-c", "index.threads=1")
 """git looks at files from up to twenty threads; where two cores have to do for all of us, that only delays it."""
@@ -122,16 +124,21 @@ def survey(git: Git) -> Survey:
     keyless = {name: value for name, value in git.env.items() if name not in AGENT_VARIABLES}
     top = replace(git, folder=_top(git), env=keyless)
     sweep_folders(Path(tempfile.gettempdir()))
-    with ThreadPoolExecutor(2) as meanwhile:
-        untracked, ignored = meanwhile.submit(_untracked, top), meanwhile.submit(_ignored, top)
-        tracked = _tracked(top)
-    rules, folders = _self_ignored(top, ignored.result())
+    if _has_rules_of_its_own(top):
+        with ThreadPoolExecutor(2) as meanwhile:
+            others, covered = meanwhile.submit(_untracked, top), meanwhile.submit(_ignored, top)
+            tracked = _tracked(top, walk=False)
+        untracked, ignored = others.result(), covered.result()
+    else:
+        tracked = _tracked(top, walk=True)
+        untracked, ignored = tracked.untracked, tracked.ignored
+    rules, folders = _self_ignored(top, ignored)
     return Survey(
         root=top.folder,
         seen=WorkTreeState(
             head=tracked.head,
             changed=tuple(sorted(set(tracked.changed))),
-            untracked=tuple(sorted({*untracked.result(), *rules})),
+            untracked=tuple(sorted({*untracked, *rules})),
         ),
         self_ignored=folders,
         absent=tuple(sorted(tracked.absent)),
@@ -160,33 +167,47 @@ def _index(git: Git) -> list[str]:
 # --- tracked changes -------------------------------------------------------------------------------------------
 
 
+class _Status(NamedTuple):
+    """What `git status` said: HEAD, tracked changes, and untracked and ignored paths where they were asked for."""
+
+    head: CommitId | None
+    changed: list[str]
+    untracked: list[str]
+    ignored: list[str]
+
+
 class _Tracked(NamedTuple):
-    """HEAD, every tracked change, and what a sparse checkout or an absent submodule left out; paths from here."""
+    """HEAD, every tracked change, what a sparse checkout or an absent submodule left out; paths from here.
+
+    `untracked` and `ignored` are what one walk with the comparison found, nothing where none was asked for.
+    """
 
     head: CommitId | None
     changed: list[str]
     absent: list[str]
+    untracked: list[str]
+    ignored: list[str]
 
 
-def _tracked(git: Git) -> _Tracked:
+def _tracked(git: Git, *, walk: bool) -> _Tracked:
     """Return what can be said of tracked files, those inside submodules included."""
     if git.git_dir is not None:
         original = git.git_dir / "index"
     else:
         original = git.folder / git.run("rev-parse", "--git-path", "index").text
-    (head, changed, absent), submodules = _compared(git, original)
+    found, submodules = _compared(git, original, walk=walk)
     for path in submodules:
         inside = git.folder / path
         if (inside / ".git").exists():
-            below = _tracked(replace(git, folder=inside, git_dir=None, work_tree=None))
-            changed += [f"{path}/{found}" for found in below.changed]
-            absent += [f"{path}/{found}" for found in below.absent]
+            below = _tracked(replace(git, folder=inside, git_dir=None, work_tree=None), walk=False)
+            found.changed.extend(f"{path}/{changed}" for changed in below.changed)
+            found.absent.extend(f"{path}/{absent}" for absent in below.absent)
         else:
-            absent.append(f"{path}/")
-    return _Tracked(head, changed, absent)
+            found.absent.append(f"{path}/")
+    return found
 
 
-def _compared(git: Git, original: Path) -> tuple[_Tracked, Sequence[str]]:
+def _compared(git: Git, original: Path, *, walk: bool) -> tuple[_Tracked, Sequence[str]]:
     """Return what can be said of tracked files outside submodules, and the paths of those.
 
     Of a large index git makes its comparison while we look for entries that it would have to compare anew; hardly
@@ -195,16 +216,17 @@ def _compared(git: Git, original: Path) -> tuple[_Tracked, Sequence[str]]:
     before = _stamp(original)
     if before is None or before.st_size < _LARGE_INDEX_BYTES:
         doubtful, absent, submodules = _look_into(git, original)
-        return _Tracked(*_status(git, original, doubtful), absent), submodules
-    with ThreadPoolExecutor(1) as meanwhile:
-        asked = meanwhile.submit(_run_status, git, {})
-        doubtful, absent, submodules = _look_into(git, original)
-        found = asked.result()
-    after = _stamp(original)
-    same = after is not None and (after.st_mtime_ns, after.st_ino) == (before.st_mtime_ns, before.st_ino)
-    if doubtful or not same:
-        found = _status(git, original, doubtful)
-    return _Tracked(*found, absent), submodules
+        found = _status(git, original, doubtful, walk=walk)
+    else:
+        with ThreadPoolExecutor(1) as meanwhile:
+            asked = meanwhile.submit(_run_status, git, {}, walk=walk)
+            doubtful, absent, submodules = _look_into(git, original)
+            found = asked.result()
+        after = _stamp(original)
+        same = after is not None and (after.st_mtime_ns, after.st_ino) == (before.st_mtime_ns, before.st_ino)
+        if doubtful or not same:
+            found = _status(git, original, doubtful, walk=walk)
+    return _Tracked(found.head, found.changed, absent, found.untracked, found.ignored), submodules
 
 
 def _stamp(index: Path) -> os.stat_result | None:
@@ -214,9 +236,9 @@ def _stamp(index: Path) -> os.stat_result | None:
         return None
 
 
-def _status(git: Git, original: Path, doubtful: Sequence[Indexed]) -> tuple[CommitId | None, list[str]]:
+def _status(git: Git, original: Path, doubtful: Sequence[Indexed], *, walk: bool) -> _Status:
     if not doubtful:
-        return _run_status(git, {})
+        return _run_status(git, {}, walk=walk)
     with tempfile.TemporaryDirectory(prefix="gitledger-index-") as folder:
         copy = Path(folder) / "index"
         shutil.copy2(original, copy)
@@ -227,7 +249,7 @@ def _status(git: Git, original: Path, doubtful: Sequence[Indexed]) -> tuple[Comm
             stdin="".join(lines).encode("utf-8", "surrogateescape"),
             env=env,
         )
-        return _run_status(git, env)
+        return _run_status(git, env, walk=walk)
 
 
 def _look_into(git: Git, original: Path) -> tuple[list[Indexed], list[str], Sequence[str]]:
@@ -273,26 +295,46 @@ def _is_doubtful(entry: Indexed, touched_ns: int | None, index_written_ns: int) 
     return touched_ns >= index_written_ns or entry.tag == "S" or entry.tag.islower()
 
 
-def _run_status(git: Git, env: dict[str, str]) -> tuple[CommitId | None, list[str]]:
+def _run_status(git: Git, env: dict[str, str], *, walk: bool) -> _Status:
     threads = _ALONE if (os.cpu_count() or 1) <= _FEW_CORES else ()
-    done = git.run(*_HIDES_NOTHING, *threads, *_STATUS, env=_NO_LOCKS | env)
+    rules, untracked = (_NO_PERSONAL_RULES, _WITH_UNTRACKED) if walk else ((), _WITHOUT_UNTRACKED)
+    done = git.run(*_HIDES_NOTHING, *threads, *rules, *_STATUS, *untracked, env=_NO_LOCKS | env)
     head: CommitId | None = None
-    changed = []
+    found = _Status(None, [], [], [])
     lines = iter(done.stdout.decode("utf-8", "surrogateescape").split("\0")[:-1])
     for line in lines:
         kind, _, rest = line.partition(" ")
         if kind in _FIELDS_BEFORE_PATH:
-            changed.append(line.split(" ", _FIELDS_BEFORE_PATH[kind])[-1])
+            found.changed.append(line.split(" ", _FIELDS_BEFORE_PATH[kind])[-1])
             if kind == "2":
-                changed.append(next(lines, ""))
+                found.changed.append(next(lines, ""))
+        elif kind == "?":
+            found.untracked.append(rest)
+        elif kind == "!":
+            found.ignored.append(rest)
         elif rest.startswith("branch.oid ") and not rest.endswith("(initial)"):
             head = CommitId(rest.removeprefix("branch.oid "))
         elif kind != "#":
             raise StoreError("git-unreadable", "git status printed a line of an unknown kind", "update git-ledger")
-    return head, changed
+    return found._replace(head=head)
 
 
 # --- untracked files -------------------------------------------------------------------------------------------
+
+
+def _has_rules_of_its_own(git: Git) -> bool:
+    """Tell whether this clone ignores files by rules that `git status` can't be told to leave out."""
+    if git.git_dir is None:
+        return True
+    pointer = git.git_dir / "commondir"
+    try:
+        common = git.git_dir / pointer.read_text().strip() if pointer.exists() else git.git_dir
+        text = (common / "info" / "exclude").read_bytes()
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError):
+        return True
+    return any(line.strip() and not line.startswith(b"#") for line in text.splitlines())
 
 
 def _untracked(git: Git) -> list[str]:

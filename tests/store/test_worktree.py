@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -14,11 +15,21 @@ from gitledger.store.worktree import WorkTreeState, work_tree_state
 
 
 def state_of(repo, *scope_paths: str) -> WorkTreeState:
-    """Return the state, which is the same where git compares the files of a large index while we look into it."""
+    """Return the state, which is the same whichever way it is found.
+
+    git compares the files of a large index while we look into it; untracked files are found by the comparison or,
+    where the clone has rules of its own, by walks of their own; both happen only where git's folder is known.
+    """
     found = work_tree_state(Git(repo.path, repo.env), scope_paths=scope_paths)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(worktree, "_LARGE_INDEX_BYTES", 0)
-        assert work_tree_state(Git(repo.path, repo.env), scope_paths=scope_paths) == found
+    work_tree = Path(repo.git("rev-parse", "--show-toplevel"))
+    git_dir = Path(repo.git("rev-parse", "--absolute-git-dir"))
+    known = Git(repo.path, repo.env, git_dir=git_dir, work_tree=work_tree)
+    for large_bytes in (0, 1 << 30):
+        for apart in (lambda _: True, worktree._has_rules_of_its_own):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(worktree, "_LARGE_INDEX_BYTES", large_bytes)
+                patch.setattr(worktree, "_has_rules_of_its_own", apart)
+                assert work_tree_state(known, scope_paths=scope_paths) == found
     return found
 
 
