@@ -58,9 +58,10 @@ def command(
     git ledger export coverage -o .coverage && coverage html
     """
     from gitledger.workflows.export import DEFAULT_FILES, export
+    from gitledger.workflows.target import target_of
 
     session = enter(output, offline=offline)
-    target = session.repo.resolve(commit)
+    target = target_of(session, commit)
     found = export(session, target, format_, policy_from=policy_from, commits=commits)
     place = file or DEFAULT_FILES.get(format_, "-")
     for note in found.notes:

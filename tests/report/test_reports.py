@@ -8,13 +8,16 @@ import json
 import re
 import subprocess
 import sys
+from importlib.resources import files
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
 
 from gitledger.report.html.page import embedded, html_page
+from gitledger.report.junit import junit_xml
 from gitledger.suites.junit import read_junit
+from gitledger.verdict.finding import blocking, note
 from gitledger.workflows.export_html import history_document
 from gitledger.workflows.judge import verify
 
@@ -174,6 +177,23 @@ def test_no_text_ends_the_element_that_holds_it_or_stands_for_a_part_of_the_page
     assert not set(embedded({"title": text})) & set("<>&\u2028")
 
 
+MARKUP = (
+    "innerHTML",
+    "outerHTML",
+    "insertAdjacentHTML",
+    "document.write",
+    "DOMParser",
+    "setHTML",
+    "createContextual",
+)
+
+
+def test_the_script_never_reads_text_as_markup_or_as_code():
+    script = (files("gitledger.report.html") / "page.js").read_text("utf-8")
+    for way in (*MARKUP, "eval(", "Function("):
+        assert way not in script
+
+
 def test_the_same_ledger_gives_the_same_page_at_the_same_moment(mixed):
     session = mixed.world.session()
     first, second = (html_page(history_document(session, session.repo.head(), limit=5)) for _ in range(2))
@@ -204,6 +224,16 @@ def test_junit_is_red_wherever_verify_is(mixed, said):
     assert blocked
     assert blocked - {"coverage"} <= red
     assert ("git ledger verify" in red) == ("coverage" in blocked)
+
+
+def test_junit_is_red_for_what_is_about_no_shard():
+    found = blocking("coverage-under", "8", "coverage", expected="80%", found="79%")
+    hint = note("coverage-core", "8", "coverage", expected="one", found="two")
+    root = ElementTree.fromstring(junit_xml("c" * 40, [], [found, hint]))
+    assert (root.get("tests"), root.get("errors")) == ("1", "1")
+    (case,) = root.iter("testcase")
+    assert case.get("name") == "coverage-under"
+    assert "79%" in case.find("error").get("message")
 
 
 ALLOWED = {
@@ -269,6 +299,7 @@ def test_hostile_texts_are_text_in_every_format(hostile):
     markdown = hostile.run("export", "markdown").stdout.decode()
     assert "<img" not in markdown
     assert "@everyone" not in markdown
+    assert "&#64;&#8203;everyone" in markdown, "nobody is mentioned either"
     assert "\u202e" not in markdown
     table = [line for line in markdown.splitlines() if line.startswith("| ") and "everyone" in line]
     assert len({line.count("|") for line in table}) <= 1
