@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from gitledger.cli.output import Output
-from gitledger.cli.world import enter, with_json
+from gitledger.cli.world import enter, say_what_is_missing, with_json
 
 DEFAULT_COMMITS = 20
 
@@ -62,6 +62,7 @@ def command(output: Output, revisions: str, limit: int, oneline: bool, no_pager:
         page(output, session, "\n".join(lines), no_pager=no_pager)
     else:
         output.message("no evidence in this range; `git ledger record --shard N` makes some")
+        say_what_is_missing(output, session)
     if len(found) > limit:
         output.message(f"git ledger: older commits carry evidence too: -n {limit * 5} shows more of them")
     return 0

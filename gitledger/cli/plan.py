@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gitledger.cli.output import Output
-from gitledger.cli.world import enter, with_json, with_offline, with_policy
+from gitledger.cli.world import enter, say_what_is_missing, with_json, with_offline, with_policy
 from gitledger.errors import EXIT_NO, EXIT_YES, UsageError
 
 if TYPE_CHECKING:
@@ -80,6 +80,8 @@ def command(
     else:
         changes = [(str(item.key), item.paths) for item in found.uncommitted]
         output.result(plan_text(found.union, changes, commit=found.case.situation.commit, color=output.color))
+    if not found.is_covered:
+        say_what_is_missing(output, session)
     for remote, number in waiting.items():
         if number:
             output.message(

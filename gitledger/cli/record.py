@@ -11,6 +11,7 @@ import click
 from gitledger.cli.output import Output
 from gitledger.cli.streams import OutputError, abandon_stdout
 from gitledger.cli.world import enter, signer_of, user_name, with_json, with_key
+from gitledger.errors import UsageError
 
 if TYPE_CHECKING:
     from gitledger.config.schema import Config, PolicyConfig, ResultsConfig
@@ -80,7 +81,6 @@ def command(
     git ledger record --capability capability.json        what doctor has already reported
     """
     from gitledger.config.quantities import parse_duration
-    from gitledger.errors import UsageError
     from gitledger.workflows.asked import Asked, request_of
     from gitledger.workflows.record_alone import record_alone
     from gitledger.workflows.request import nearer
@@ -95,7 +95,7 @@ def command(
             raise UsageError("usage", "--capability stands alone, with --key and --json", "leave the others out")
         return _record_capability(output, session, config, capability, key=key, as_json=as_json)
     if shard is None:
-        raise UsageError("usage", "what is to be recorded?", "--shard NAME, or --capability FILE")
+        raise _what(config, words)
     asked = Asked(
         shard=shard,
         variant=variant,
@@ -140,11 +140,21 @@ def command(
     return done.exit_status
 
 
+def _what(config: Config, words: tuple[str, ...]) -> UsageError:
+    """Return the question which shard is meant, with the one that was named by itself, else the first declared."""
+    declared = list(map(str, config.shard_keys()))
+    named = next((word for word in words[:1] if word in (*declared, *config.shards)), None)
+    if named is not None:
+        hint = f"git ledger record --shard {named}"
+        return UsageError("usage", f"a shard is named by --shard, not by {named!a} alone", hint)
+    hint = f"git ledger record --shard {declared[0]}" if declared else "--shard NAME, or --capability FILE"
+    return UsageError("usage", "what is to be recorded?", hint)
+
+
 def _mode_of(word: str) -> str:
     """Return the mode that the environment names; raises `UsageError` where there is none of that name."""
     if word in MODES:
         return word
-    from gitledger.errors import UsageError
 
     raise UsageError("usage", f"GITLEDGER_MODE: {word!a} is not one of {', '.join(MODES)}", "GITLEDGER_MODE=ci")
 
@@ -195,7 +205,6 @@ def _record_capability(
 def _report_of(given: dict[Literal["junit", "reportlog", "ctrf"], str | None]) -> ResultsConfig | None:
     """Return the report that was named; raises `UsageError` where several were."""
     from gitledger.config.schema import ResultsConfig
-    from gitledger.errors import UsageError
 
     named = [(kind, file) for kind, file in given.items() if file]
     if len(named) > 1:

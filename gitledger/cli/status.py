@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from gitledger.cli.output import Output
-from gitledger.cli.world import enter, with_json
+from gitledger.cli.world import enter, say_what_is_missing, with_json
 
 
 @click.command("status", short_help="One screen: recorded, unpublished, stale, what next")
@@ -29,6 +29,8 @@ def command(output: Output, as_json: bool) -> int:
     found = plan(session, head)
     waiting = unpublished(session)
     stale = [str(choice.shard.key) for choice in found.union.choices if choice.verdict == "stale"]
+    if stale:
+        say_what_is_missing(output, session)
     if as_json:
         output.document({**found.encode(), "unpublished": waiting})
         return 0

@@ -7,7 +7,7 @@ from functools import partial
 import click
 
 from gitledger.cli.output import Output
-from gitledger.cli.world import enter, with_json, with_offline, with_policy
+from gitledger.cli.world import enter, say_what_is_missing, with_json, with_offline, with_policy
 from gitledger.errors import EXIT_NO, EXIT_YES
 
 
@@ -85,4 +85,6 @@ def command(
                 coverage=coverage_lines(found.union.coverage, color=output.color),
             )
         )
+    if not verdict.passed:
+        say_what_is_missing(output, session)
     return EXIT_YES if verdict.passed else EXIT_NO

@@ -17,7 +17,17 @@ if TYPE_CHECKING:
     from gitledger.trust.signer import Signer
     from gitledger.workflows.session import Session
 
-__all__ = ["enter", "now", "signer_of", "user_name", "with_json", "with_key", "with_offline", "with_policy"]
+__all__ = [
+    "enter",
+    "now",
+    "say_what_is_missing",
+    "signer_of",
+    "user_name",
+    "with_json",
+    "with_key",
+    "with_offline",
+    "with_policy",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -50,6 +60,14 @@ def enter(output: Output, *, offline: bool = False) -> Session:
         )
 
     return open_session(output.directory, environ=output.environ, home=home, now=now, offline=offline, aside=aside)
+
+
+def say_what_is_missing(output: Output, session: Session) -> None:
+    """Say on stderr how the ledger gets here, where this clone has none."""
+    from gitledger.workflows.missing import not_fetched
+
+    if text := not_fetched(session):
+        output.message(text)
 
 
 def signer_of(output: Output, session: Session, key: str | None) -> Signer:

@@ -48,3 +48,31 @@ def test_a_dirty_run_says_what_mends_it_wherever_it_is_looked_at(beginner):
 
 def test_status_says_run_where_several_shards_are_stale(project):
     assert "next: git ledger run (2 shards)" in project.ledger("status").out
+
+
+def test_a_shard_that_is_named_without_its_option_is_understood_and_the_question_has_an_answer(project):
+    named = project.ledger("record", "beta", expect=2).err
+    assert "named by --shard, not by 'beta' alone [usage]; try: git ledger record --shard beta" in named
+    assert (
+        "what is to be recorded? [usage]; try: git ledger record --shard alpha"
+        in project.ledger("record", expect=2).err
+    )
+    assert "try: git ledger record --shard alpha" in project.ledger("record", "nonsuch", expect=2).err
+
+
+def test_a_clone_without_the_ledger_says_how_it_gets_there(project, tmp_path):
+    """There nothing seems to be recorded, which is not so."""
+    project.record("alpha")
+    project.record("beta")
+    project.repo.git("clone", "-q", ".", str(tmp_path / "clone"))
+    clone = ("-C", str(tmp_path / "clone"))
+    sentence = "this clone has no ledger; `git ledger sync --fetch-only origin` brings that of origin"
+    for args, status in ((("verify",), 1), (("plan",), 0), (("status",), 0), (("log",), 0)):
+        assert sentence in project.ledger(*clone, *args, expect=status).err, args
+    project.ledger(*clone, "sync", "--fetch-only")
+    for args in (("verify",), ("plan",), ("status",), ("log",)):
+        assert "has no ledger" not in project.ledger(*clone, *args).err, args
+
+
+def test_a_repository_without_a_remote_is_told_of_none(project):
+    assert "has no ledger" not in project.ledger("verify", expect=1).err
