@@ -124,7 +124,7 @@ def carry_candidates(field: Field, situation: Situation) -> list[Candidate]:
         and item.held.is_green
         and not item.carry_bars
         and not is_beaten(item, reds)
-        and extra_agrees(item, shard, situation.snapshots)
+        and (not shard.has_extra or extra_agrees(item, shard, situation.snapshots))
     ]
 
 

@@ -202,6 +202,7 @@ def test_what_is_handed_out_holds_all_that_is_needed_and_nothing_else(built):
     hooks = [str(path.relative_to(ROOT / "hooks")) for path in (ROOT / "hooks").rglob("*") if path.is_file()]
     needed = {f"gitledger/_docs/{name}" for name in docs} | {f"gitledger/_hooks/{name}" for name in hooks}
     needed |= {"gitledger/py.typed", "gitledger/report/codes.md"}
+    needed |= {f"gitledger/report/html/page.{kind}" for kind in ("html", "css", "js")}
     needed.add(f"git_ledger-{__version__}.data/data/share/man/man1/git-ledger.1")
     assert needed - names == set()
     assert "License-Expression: MIT" in metadata
