@@ -36,6 +36,7 @@ GRACE_S = (
     5.0  # CI systems KILL about ten seconds after their first signal: half for the command, half for the receipt
 )
 TICK_S = 0.05
+NUDGE_S = 1.0
 PUMP_BYTES = 1 << 22  # echoed at most between two looks at the keeper
 TOLD_S = 0.2
 ENDS_OF_TOLD = frozenset(code for number in STOPPING for code in (-number, 128 + number))
@@ -194,6 +195,7 @@ class _Driver:
     pending: bytes = b""
     heard: dict[str, list[str]] = field(default_factory=dict)
     was_told: bool = False
+    nudged_s: float = 0.0
     started_at: datetime | None = None
     ended_at: datetime | None = None
 
@@ -250,7 +252,13 @@ class _Driver:
         return self.verdict()
 
     def look(self) -> None:
-        """See to what only time shows: the cgroup that the command moved to, and a stall."""
+        """See to what only time shows: the cgroup that the command moved to, and a stall.
+
+        A guard that the command has stopped goes on, and lets its keeper go on.
+        """
+        if self.keeper is not None and time.monotonic() - self.nudged_s >= NUDGE_S:
+            self.nudged_s = time.monotonic()
+            self.keeper.send_signal(signal.SIGCONT)
         if "started" not in self.heard or "exited" in self.heard:
             return
         self.oom.observe(self.heard["started"][0])

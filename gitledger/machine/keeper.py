@@ -34,6 +34,7 @@ import time
 __all__ = ["Keeper", "Request", "descendants", "end_descendants", "main"]
 
 SIGHUP, SIGINT, SIGKILL, SIGTERM = 1, 2, 9, 15
+SIGCONT = int(_signal.SIGCONT)
 LINGER_S = 0.25  # what follows the command within this time was on its way out, and is no leftover
 SEE_OFF_S = 2.0  # most that leftovers, or the orphans of a dead driver, get between TERM and KILL
 KILL_S = 10.0  # a process that KILL hasn't ended by then hangs in the kernel
@@ -339,7 +340,7 @@ class Keeper:
         """Send a signal to the whole tree; where there is no /proc, to the command's process group."""
         for pid in self.tree():
             send(pid, signum)
-            send(pid, _signal.SIGCONT)  # a stopped process takes no TERM
+            send(pid, SIGCONT)  # a stopped process takes no TERM
         if not os.path.isdir("/proc/self"):
             try:
                 os.killpg(self.main, signum)
@@ -455,7 +456,7 @@ def main() -> None:
 
 
 def guard(unneeded: tuple[int, ...]) -> None:
-    """Fork, and return in the child, which is the keeper; wait for it, and end what it leaves if it is killed."""
+    """Fork, and return in the child, which is the keeper; see that it goes on; end what it leaves if killed."""
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     try:
         keeper = os.fork()
@@ -466,9 +467,11 @@ def guard(unneeded: tuple[int, ...]) -> None:
     for fd in unneeded:
         os.close(fd)
     while True:
-        pid, status = os.waitpid(-1, 0)
-        if pid == keeper:
+        pid, status = os.waitpid(-1, os.WUNTRACED)
+        if pid == keeper and not os.WIFSTOPPED(status):
             break
+        if pid == keeper:
+            send(pid, SIGCONT)  # a stopped keeper would enforce no time-out
     if status != 0:
         end_descendants()
     os._exit(0)

@@ -635,6 +635,16 @@ def test_r22_keeper_and_driver_killed_at_once_leave_nothing(bench, pids, eventua
 
 
 @linux
+@pytest.mark.parametrize("whom", ["$PPID", "$guard", "$guard $PPID"])
+def test_r05_a_command_that_stops_its_keepers_is_timed_out_all_the_same(bench, whom):
+    line = f"guard=$(cut -d' ' -f4 /proc/$PPID/stat); kill -STOP {whom}; sleep 60"
+    ended = bench.sh(line, timeout_s=0.5, grace_s=0.3)
+
+    assert ended.timed_out
+    assert ended.duration_ns < 10e9
+
+
+@linux
 def test_a_guard_that_is_killed_changes_nothing(bench, pids):
     """Whoever kills it gains nothing: its keeper is a subreaper too, and tells how the command ended."""
     line = "guard=$(cut -d' ' -f4 /proc/$PPID/stat); kill -KILL $guard; setsid sleep 300 & echo $! > $PIDS/left; exit 3"
