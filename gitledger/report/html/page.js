@@ -226,7 +226,7 @@
     if (!printing) size = columns.length <= 24 ? 30 : 24;
     grid.style.setProperty("--cell", `${size}px`);
     const longest = rows.reduce((most, shard) => Math.max(most, shard.title.length), 8);
-    names = Math.round(Math.min(260, Math.max(110, longest * 7.4 + 26)));
+    names = Math.round(Math.min(260, Math.max(120, longest * 8 + 32)));
     grid.style.setProperty("--names", `${names}px`);
     grid.style.width = `${names + columns.length * size + 14}px`;
     grid.style.height = `${HEAD + rows.length * size + 4}px`;
@@ -504,7 +504,13 @@
       svg.append(drawn("circle", { cx: 3 + (known.length - 1) * step, cy: y(shares[shares.length - 1]), r: 3 }));
       body.append(svg);
     }
-    body.append(make("div", { class: "text" }, data.coverage_text.map((line) => make("p", {}, line.trim()))));
+    const lines = data.coverage_text.map((line) => line.trim());
+    if (!data.coverage) {
+      const newest = known.length ? placeOf.get(known[known.length - 1].commit) : 0;
+      lines.unshift("There is no number for this commit: not every measured shard stands, or what was measured does not fit.");
+      if (newest) lines.push(`The line ends ${plural(newest, "commit")} before it, at ${short(known[known.length - 1].commit)}.`);
+    }
+    body.append(make("div", { class: "text" }, lines.map((line) => make("p", {}, line))));
   };
 
   const lanes = () => {
