@@ -14,7 +14,8 @@ __all__ = ["CHAINED", "HookFile", "hooks_folder", "install_hook", "uninstall_hoo
 NAME = "pre-push"
 CHAINED = "pre-push.before-git-ledger"
 """Where a hook that was there first is kept; ours runs it first, with the same input."""
-_MARK = "git ledger hook pre-push"
+_MARK = "# git ledger hook pre-push: "
+"""What the stub says of itself; a hook by hand that calls ours says it otherwise, and is left alone."""
 
 
 @dataclass(frozen=True, slots=True)

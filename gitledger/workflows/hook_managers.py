@@ -18,6 +18,7 @@ __all__ = ["HookManager", "manager_of"]
 
 HOOK = "pre-push"
 CALL = "git-ledger hook pre-push"
+_CALLED = "git[- ]ledger hook pre-push"
 _MAX_BYTES = 1 << 20
 _LEFTHOOK = tuple(
     f"{folder}{dot}lefthook.{kind}"
@@ -67,7 +68,7 @@ def _husky(root: Path, folder: Path) -> HookManager | None:
     ):
         return None
     place = home / HOOK
-    if _mentions(place, re.escape(CALL)):
+    if _mentions(place, _CALLED):
         rest = "" if runs_here else "; husky is not set up in this clone: npm install"
         return HookManager("husky", True, f"husky runs it, from .husky/{HOOK}{rest}")
     return HookManager("husky", False, f'husky runs the hooks here: add to .husky/{HOOK} the line {CALL} "$@"')
@@ -77,7 +78,7 @@ def _lefthook(root: Path, folder: Path) -> HookManager | None:
     files = [name for name in _LEFTHOOK if (root / name).is_file()]
     if not files:
         return None
-    if any(_mentions(root / name, re.escape(CALL)) for name in files):
+    if any(_mentions(root / name, _CALLED) for name in files):
         is_set_up = _mentions(folder / HOOK, "lefthook")
         rest = "" if is_set_up else "; lefthook is not set up in this clone: lefthook install"
         return HookManager("lefthook", True, f"lefthook runs it, from {files[0]}{rest}")
@@ -96,7 +97,7 @@ def _pre_commit(root: Path, folder: Path) -> HookManager | None:
     if file is None:
         return None
     is_set_up = _mentions(folder / HOOK, _OF_PRE_COMMIT.pattern)
-    if _mentions(root / file, r"git-ledger-pre-push|" + re.escape(CALL)):
+    if _mentions(root / file, r"git-ledger-pre-push|" + _CALLED):
         rest = "" if is_set_up else f"; it is not set up in this clone: pre-commit install --hook-type {HOOK}"
         return HookManager("pre-commit", True, f"pre-commit runs it, from {file}{rest}")
     if is_set_up:
@@ -113,7 +114,7 @@ def _shared_folder(repo: Repository, folder: Path) -> HookManager | None:
     scope = done.text.partition("\t")[0]
     if scope not in ("global", "system", "command"):
         return None
-    if _mentions(folder / HOOK, re.escape(CALL)):
+    if _mentions(folder / HOOK, _CALLED):
         return HookManager(
             "core.hooksPath", True, f"it is called by {folder / HOOK}, of your {scope} core.hooksPath"
         )
@@ -132,7 +133,7 @@ def _in_tree(repo: Repository, root: Path, folder: Path) -> HookManager | None:
     ignored = repo.git.run("check-ignore", "-q", "--", place, statuses=frozenset({0, 1, 128})).status == 0
     if ignored:
         return None
-    if _mentions(folder / HOOK, re.escape(CALL)):
+    if _mentions(folder / HOOK, _CALLED):
         return HookManager("core.hooksPath", True, f"it is called by {place}")
     advice = f'the hooks of this repository are part of it: add to {place} the line {CALL} "$@", and commit that'
     return HookManager("core.hooksPath", False, advice)

@@ -77,6 +77,11 @@ PLACES: dict[str, tuple[dict[str, str], str, tuple[str, bool, str] | None]] = {
         ".githooks",
         ("core.hooksPath", True, "called by .githooks/pre-push"),
     ),
+    "a tracked folder, told in git's spelling": (
+        {".githooks/pre-push": CALL.replace("git-ledger", "git ledger")},
+        ".githooks",
+        ("core.hooksPath", True, "called by .githooks/pre-push"),
+    ),
     "an ignored folder": ({".gitignore": "/hooks\n"}, "hooks", None),
     "a folder elsewhere": ({}, "../hooks", None),
 }
@@ -131,6 +136,17 @@ def test_init_leaves_a_managers_files_as_they_are_and_a_dirty_tree_to_nobody(pro
     project.ledger("init")
     assert listing(project.path) == before
     assert project.repo.git("status", "--porcelain") == status
+
+
+def test_a_hook_by_hand_that_calls_ours_is_nobodys_to_replace_or_to_remove(project):
+    """Only the stub that init wrote is taken back, and written anew by another version of it."""
+    by_hand = '#!/bin/sh\nmake lint && git ledger hook pre-push "$@"\n'
+    project.repo.write(OF_GIT, by_hand, mode=0o755)
+    project.ledger("init", "--uninstall")
+    assert (project.path / OF_GIT).read_text() == by_hand
+    project.ledger("init")
+    project.ledger("init", "--uninstall")
+    assert (project.path / OF_GIT).read_text() == by_hand
 
 
 def test_a_clone_without_a_manager_gets_the_hook_and_one_by_hand_is_chained(project):
