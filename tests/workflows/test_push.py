@@ -137,7 +137,7 @@ def test_run_ends_within_the_hooks_time_and_stops_the_push(pushed):
     project.repo.commit({"src/a": "2"})
     with pytest.raises(AssertionError, match="the hook's time was up"):
         project.repo.git("push", "origin", "main")
-    assert project.plan()["it"] == ("stale", "not-green")
+    assert project.plan()["it"] == ("stale", "incomplete")
 
 
 def test_run_runs_only_what_is_checked_out(pushed):
