@@ -19,8 +19,10 @@ _GITLAB_TEMPLATE = ".git-ledger"
 _GITLAB_SCRIPT = (
     "git ledger sync --fetch-only",
     # `run` would merge as well, and the job that ends last would be red for another's failure.
-    "status=0; for shard in $GITLEDGER_SHARDS; do "
-    'git ledger record --mode ci --shard "$shard" || status=$?; done; exit "$status"',
+    (
+        "status=0; for shard in $GITLEDGER_SHARDS; do "
+        'git ledger record --mode ci --shard "$shard" || status=$?; done; exit "$status"'
+    ),
 )
 
 

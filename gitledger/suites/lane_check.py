@@ -114,7 +114,7 @@ class LaneItem(pytest.Item):
         return os.environ.get(name, "").strip()
 
     def _doctor(self, model: str) -> tuple[tuple[CapabilityReport, ...], str, int]:
-        """Return the reports of doctor, what it said and exits with; raises `LaneCheckError` where it made none."""
+        """Return doctor's reports, what it said and exits with; raises `LaneCheckError` where it made none."""
         from gitledger.records.capability import decode_reports
 
         kept = self.config.getoption("--ledger-lane-report")
