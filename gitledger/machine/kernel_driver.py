@@ -1,4 +1,4 @@
-"""Which driver the kernel has loaded for GPUs of a kind, where no vendor's tool is there to ask (in containers)."""
+"""Which driver the kernel has loaded for GPUs of a kind where no vendor's tool is there to ask (in containers)."""
 
 from __future__ import annotations
 
