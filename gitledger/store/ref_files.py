@@ -70,11 +70,8 @@ class RefFiles:
         return (self._git_dir if name == "HEAD" else self._common_dir) / name
 
     def _loose(self, name: str) -> bytes | None:
-        place = self._place(name)
         try:
-            if place.is_symlink():
-                raise OddRef(name)
-            return place.read_bytes()
+            return self._place(name).read_bytes()
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
             return None
         except OSError as error:

@@ -13,6 +13,8 @@ from gitledger.records.ids import BlobId, CommitId
 from gitledger.store import late_libgit
 from gitledger.store.cat_file import MAX_KEPT_EACH_BYTES
 from gitledger.store.conversation import Conversation
+from gitledger.store.encoding import blob_id
+from gitledger.store.ledger import Ledger
 from gitledger.store.libgit import LibgitObjects
 from gitledger.store.objects import GitObjects, RefUpdate
 from gitledger.store.repository import open_repository
@@ -131,8 +133,11 @@ def test_threads_take_turns(repo):
         blobs.append((writer.write_blob(b"%d" % number * 50_000), b"%d" % number * 50_000))
     objects = opened(repo).objects
     with ThreadPoolExecutor(8) as pool:
+        kinds = pool.map(objects.blob_size, [blob for blob, _ in blobs * 10])
         found = list(pool.map(objects.read_blob, [blob for blob, _ in blobs * 10]))
     assert found == [content for _, content in blobs * 10]
+    assert list(kinds) == [len(content) for _, content in blobs * 10]
+    assert not is_loaded(objects)
 
 
 def test_what_is_read_ahead_is_asked_for_at_once_and_read_as_ever(repo, monkeypatch):
@@ -169,6 +174,7 @@ def test_a_damaged_object_among_those_read_ahead_spoils_no_other(repo):
     for blob, content in blobs.items():
         if blob != damaged:
             assert objects.read_blob(blob) == content
+    assert not is_loaded(objects)
     with pytest.raises(StoreError, match=damaged):
         objects.read_blob(damaged)
 
@@ -189,3 +195,18 @@ def test_once_loaded_nothing_stands_between(repo):
     methods = [name for name, value in vars(GitObjects).items() if callable(value) and not name.startswith("_")]
     assert len(methods) > 10
     assert all(getattr(objects, name).__self__ is whole for name in methods)
+
+
+def test_bodies_of_a_ledger_are_read_ahead_in_a_few_questions(repo, monkeypatch, alice):
+    bodies = [b"\1%d" % number for number in range(300)]
+    Ledger(opened(repo).objects).append({}, bodies, identity=alice, message="m")
+    asked = []
+    ask = Conversation.ask
+    monkeypatch.setattr(
+        Conversation, "ask", lambda self, question: (asked.append(question), ask(self, question))[1]
+    )
+    view = Ledger(opened(repo).objects).view()
+    oids = [blob_id(body, "sha1") for body in bodies]
+    view.read_ahead(oids)
+    assert [view.body(oid) for oid in oids] == bodies
+    assert len(asked) <= 12
