@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from gitledger.dataclass import dataclass
 from gitledger.records.bodies import TestResult
 from gitledger.records.environment import Environment
 from gitledger.records.ids import KeyFingerprint, NodeId, RecordId
