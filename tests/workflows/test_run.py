@@ -157,8 +157,18 @@ def test_a_run_is_no_success_where_verify_counts_too_many_attempts(driven):
 def test_an_interrupted_attempt_uses_none_up(driven):
     """It is kept and listed as an attempt (R18), and says nothing of the tests: policy counts those that do."""
     project = driven(config({"a": "echo x >> $OUT/ran; test -e $OUT/go || sleep 60"}, "{max_attempts: 1}"))
-    threading.Timer(1.0, os.kill, [os.getpid(), signal.SIGINT]).start()
+
+    def interrupt_once_it_runs() -> None:
+        end = time.monotonic() + 60
+        while not project.ran() and time.monotonic() < end:
+            time.sleep(0.02)
+        if project.ran():
+            os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt_once_it_runs)
+    thread.start()
     interrupted = project.run()
+    thread.join(60)
     (project.out / "go").touch()
 
     done = project.run()
