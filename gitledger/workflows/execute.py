@@ -29,6 +29,9 @@ __all__ = ["execute"]
 DUMP_SIGNAL = int(signal.SIGUSR1)
 """At which pytest writes its stacks before a hang is ended; only processes that handle it get it."""
 
+MAX_NOTED = 1000
+"""Paths of either kind of dirt that a note keeps: whether there is any is what counts."""
+
 
 def execute(session: Session, request: RecordRequest, before: Before) -> Executed:
     """Return how the command ended; raises `ConfigError` without one, `MachineError` where it can't start."""
@@ -121,8 +124,8 @@ def _note(session: Session, request: RecordRequest, before: Before, scene: Scene
         nonce=scene.nonce,
         marker=marker,
         manifest=before.manifest.digest,
-        changed=before.state.changed,
-        untracked=before.state.untracked,
+        changed=before.state.changed[:MAX_NOTED],
+        untracked=before.state.untracked[:MAX_NOTED],
         shadows=before.shadows,
         is_traced=request.trace,
         earlier=scene.earlier,

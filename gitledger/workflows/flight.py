@@ -242,7 +242,9 @@ def _noted(notes: Path) -> list[Crash]:
             told = json.loads(note.read_bytes())
             flight = Flight(key=ShardKey.parse(told["key"]), folder=Path(told["folder"]), note=note)
             crash = Crash(flight=flight, note=FlightNote.decode(told), has_folder=_is_ours(flight.folder))
-        except (OSError, ValueError, TypeError, KeyError, AttributeError, LedgerError):
+        except OSError:  # another user's, perhaps
+            continue
+        except (ValueError, TypeError, KeyError, AttributeError, LedgerError):
             with suppress(OSError):
                 note.unlink(missing_ok=True)
             continue
