@@ -11,8 +11,8 @@ import os
 import shutil
 import tempfile
 from collections.abc import Collection, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +22,7 @@ from gitledger.records.ids import CommitId
 from gitledger.store.git import AGENT_VARIABLES, Git
 from gitledger.store.index_file import Indexed, read_index
 from gitledger.store.leftovers import sweep_folders
+from gitledger.store.meanwhile import Meanwhile
 
 __all__ = ["Survey", "WorkTreeState", "literal_prefix", "survey", "work_tree_state"]
 
@@ -125,8 +126,7 @@ def survey(git: Git) -> Survey:
     top = replace(git, folder=_top(git), env=keyless)
     sweep_folders(Path(tempfile.gettempdir()))
     if _has_rules_of_its_own(top):
-        with ThreadPoolExecutor(2) as meanwhile:
-            others, covered = meanwhile.submit(_untracked, top), meanwhile.submit(_ignored, top)
+        with Meanwhile(partial(_untracked, top)) as others, Meanwhile(partial(_ignored, top)) as covered:
             tracked = _tracked(top, walk=False)
         untracked, ignored = others.result(), covered.result()
     else:
@@ -218,10 +218,9 @@ def _compared(git: Git, original: Path, *, walk: bool) -> tuple[_Tracked, Sequen
         doubtful, absent, submodules = _look_into(git, original)
         found = _status(git, original, doubtful, walk=walk)
     else:
-        with ThreadPoolExecutor(1) as meanwhile:
-            asked = meanwhile.submit(_run_status, git, {}, walk=walk)
+        with Meanwhile(partial(_run_status, git, {}, walk=walk)) as asked:
             doubtful, absent, submodules = _look_into(git, original)
-            found = asked.result()
+        found = asked.result()
         after = _stamp(original)
         same = after is not None and (after.st_mtime_ns, after.st_ino) == (before.st_mtime_ns, before.st_ino)
         if doubtful or not same:

@@ -14,7 +14,19 @@ repository: demo
 shards:
   lint: {paths: [src], command: "true", results: exit-status}
 """
-NEVER = {"pygit2", "ssl", "socket", "tarfile", "ctypes", "coverage", "pytest", "numpy", "torch", "urllib.request"}
+NEVER = {
+    "pygit2",
+    "logging",
+    "ssl",
+    "socket",
+    "tarfile",
+    "ctypes",
+    "coverage",
+    "pytest",
+    "numpy",
+    "torch",
+    "urllib.request",
+}
 """Nothing that only reads a ledger of everyday size needs any of them."""
 RUN = """\
 import json, sys
