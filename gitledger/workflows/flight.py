@@ -27,8 +27,9 @@ from gitledger.records.decode import format_time, parse_time
 from gitledger.records.ids import CommitId, RecordId, ShardKey
 from gitledger.suites.report_file import FileStamp
 
-__all__ = ["Crash", "Flight", "FlightNote", "crashes", "take_off"]
+__all__ = ["Crash", "Flight", "FlightNote", "crashes", "sweep_halves", "take_off"]
 
+HALF_S = 60.0
 _NOTE, _END, _RECORD, _HALF = ".json", ".end", ".record", ".half"
 
 
@@ -233,6 +234,16 @@ def crashes(notes: Path) -> Iterator[Crash]:
                 yield crash
         finally:
             os.close(lock)
+
+
+def sweep_halves(notes: Path, now: datetime) -> None:
+    """Remove what was written of notes that never were, by processes that were killed over a minute ago."""
+    for path in notes.glob("*"):
+        name = path.name.removesuffix(_HALF).removesuffix(_END).removesuffix(_RECORD)
+        note = path.with_name(name + _NOTE)
+        with suppress(OSError):
+            if path.suffix != _NOTE and not note.exists() and now.timestamp() - path.stat().st_mtime > HALF_S:
+                path.unlink()
 
 
 def _noted(notes: Path) -> list[Crash]:

@@ -17,11 +17,13 @@ def settle(session: Session, signer: Signer | None, target: CommitId, *, user: s
     Never raises for what they left: what has to run now is not held up by what has died.
     """
     folder = session.repo.git_dir / "gitledger"
-    if not any((folder / "flight").glob("*.json")):
+    if not any((folder / "flight").glob("*")):
         return
+    from gitledger.workflows.flight import sweep_halves
     from gitledger.workflows.orphans import end_orphans
     from gitledger.workflows.recover import recover
 
+    sweep_halves(folder / "flight", session.now())
     yield from end_orphans(session, folder / "flight")
     for done, was_killed in recover(
         session, target, signer, notes=folder / "flight", logs=folder / "logs", user=user

@@ -364,6 +364,24 @@ def test_a_run_that_can_not_be_noted_down_does_not_begin_and_leaves_nothing(driv
     assert project.run().exit_status == 0
 
 
+def test_halves_of_notes_that_never_were_are_swept_once_they_are_old(driven):
+    shard = "{paths: [src], command: 'true', results: exit-status}"
+    project = driven(f"version: 1\nrepository: demo\nshards:\n  it: {shard}\n")
+    notes = flight(project)
+    notes.mkdir(parents=True)
+    for name in ("it.0a.half", "it@v.0b.end", "it.0b.end.half", "it.0c.record", "it.0d.half"):
+        (notes / name).touch()
+        if name != "it.0d.half":
+            os.utime(notes / name, (1, 1))
+    (notes / "it.py3.0e.json").touch()
+    (notes / "it.py3.0e.end").touch()
+    os.utime(notes / "it.py3.0e.end", (1, 1))
+
+    project.run()
+
+    assert sorted(path.name for path in notes.iterdir()) == ["it.0d.half", "it.py3.0e.end"]
+
+
 LEAVES = "echo $$ > $OUT/main; setsid sh -c 'echo $$ > $OUT/orphan; exec sleep 300' & touch $OUT/on; sleep 300"
 
 
