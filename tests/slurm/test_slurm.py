@@ -79,7 +79,7 @@ def test_stale_shards_are_one_sparse_array_and_are_merged(on_slurm, out):
 
 def test_a_failure_a_lost_task_and_one_that_can_not_start_are_told_apart(on_slurm):
     """The recorder on the node is killed by its own shard: no receipt comes, and that is no failure of a test."""
-    lost = "kill -9 $(ps -o ppid= -p $PPID); sleep 60"
+    lost = "kill -9 $(ps -o ppid= -p $(ps -o ppid= -p $PPID)); sleep 60"  # keeper, guard, recorder
     config = shards({"good": "true", "bad": "false", "lost": lost})
     project = on_slurm(config + "  none: {paths: [src], command: no-such-program, results: exit-status}\n")
 
