@@ -40,6 +40,7 @@ __all__ = [
     "Event",
     "Facts",
     "Journal",
+    "JournalReading",
     "read_journal",
 ]
 
@@ -138,22 +139,11 @@ def read_journal(data: bytes, nonce: str) -> Journal:
         raise DecodeError(
             "journal-too-large", f"a journal of {len(data)} bytes exceeds the limit", "split the shard"
         )
-    lines = data.split(b"\n")
-    reading = _Reading(nonce)
-    reading.journal.torn = lines.pop() != b""
-    for number, line in enumerate(lines, 1):
-        try:
-            reading.line(line)
-        except (ValueError, RecursionError) as error:
-            what = str(error) if isinstance(error, _MalformedError) else f"not a journal's line: {shown(line)}"
-            reading.journal.distrust = f"line {number}: {what}"
-            break
-    reading.close()
-    return reading.journal
+    return JournalReading(nonce).rest(data)
 
 
-class _Reading:
-    """One pass over the lines; raises `ValueError` at the first that can't stand where it stands."""
+class JournalReading:
+    """One pass over a journal's lines, up to the first that can't stand where it stands."""
 
     def __init__(self, nonce: str) -> None:
         self.journal = Journal()
@@ -179,7 +169,27 @@ class _Reading:
             "finish": self._finish,
         }
 
+    def lines(self, whole: bytes) -> bool:
+        """Take whole lines, each with its newline; False where one can't stand, which `journal.distrust` names."""
+        for line in whole.split(b"\n")[:-1]:
+            try:
+                self.line(line)
+            except (ValueError, RecursionError) as error:
+                what = str(error) if isinstance(error, _MalformedError) else f"not a journal's line: {shown(line)}"
+                self.journal.distrust = f"line {self._lines}: {what}"
+                return False
+        return True
+
+    def rest(self, data: bytes) -> Journal:
+        """Take what is left, the end included, and return the journal."""
+        end = data.rfind(b"\n") + 1
+        self.journal.torn = end != len(data)
+        self.lines(data[:end])
+        self.close()
+        return self.journal
+
     def line(self, line: bytes) -> None:
+        """Take one line without its newline; raises `ValueError`."""
         self._lines += 1
         if len(line) > MAX_JOURNAL_LINE_BYTES:
             _malformed(f"{len(line)} bytes, more than the limit of {MAX_JOURNAL_LINE_BYTES}")
@@ -199,6 +209,7 @@ class _Reading:
             raise _MalformedError(f"a malformed event {shown(event)}") from error
 
     def close(self) -> None:
+        """Say what only the whole of it shows."""
         journal = self.journal
         if journal.distrust is None and journal.torn and journal.is_finished:
             journal.distrust = "something was written after the session's end"

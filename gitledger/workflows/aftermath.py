@@ -20,6 +20,7 @@ from gitledger.store.extras import ExtraFiles
 from gitledger.store.facts import CommitFacts
 from gitledger.store.worktree import Survey
 from gitledger.suites.cut import read_durations
+from gitledger.suites.following import Following
 from gitledger.suites.journal import read_journal
 from gitledger.suites.part import is_the_part, of_part
 from gitledger.suites.recorder import summarise
@@ -97,12 +98,16 @@ def aftermath(
     *,
     observed: Path | None,
     traced: Traced | None = None,
+    following: Following | None = None,
 ) -> Executed:
-    """Return what a run came to; call it while the work tree is as the run left it."""
+    """Return what a run came to; call it while the work tree is as the run left it.
+
+    `following` has read the journal as it was written.
+    """
     root = session.repo.worktree or Path()
     results, split = request.definition.results, request.definition.split
     if results.kind == "pytest":
-        result = result_of_journal(scene.journal, scene.nonce, ended, root)
+        result = result_of_journal(scene.journal, scene.nonce, ended, root, following=following)
     else:
         result = result_of_run(results, root, request.key, ended, scene.earlier)
     inputs, unobserved = inputs_of_run(session, before, result, observed, traced)
@@ -135,7 +140,9 @@ def log_of(session: Session, log: Path) -> str:
     return excerpt(log, LOG_EXCERPT_BYTES, secret_values(session.environ)) if log.exists() else ""
 
 
-def result_of_journal(journal: Path, nonce: str, ended: ChildExit, root: Path) -> SuiteResult:
+def result_of_journal(
+    journal: Path, nonce: str, ended: ChildExit, root: Path, *, following: Following | None = None
+) -> SuiteResult:
     """Return what the journal says, decoded as hostile; without one, or with one that can't be read: not green."""
     repository = str(root.resolve())
     try:
@@ -143,7 +150,8 @@ def result_of_journal(journal: Path, nonce: str, ended: ChildExit, root: Path) -
     except OSError:
         return summarise(None, ended, repository=repository)
     try:
-        return summarise(read_journal(data, nonce), ended, repository=repository)
+        read = read_journal(data, nonce) if following is None else following.journal(data)
+        return summarise(read, ended, repository=repository)
     except DecodeError:
         return conclude(reasons=["journal-mistrusted"], results=(), full_ids=(), selected_ids=())
 

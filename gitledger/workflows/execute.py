@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import signal
 import tempfile
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from gitledger.errors import ConfigError
 from gitledger.machine.child import run_child
 from gitledger.machine.trace import find_tracer
 from gitledger.store.edits import Edits
+from gitledger.suites.following import Following
 from gitledger.suites.inject import child_environment, with_observer, without_keys
 from gitledger.suites.part import with_companion
 from gitledger.workflows.aftermath import Executed, Scene, aftermath
@@ -93,25 +95,29 @@ def _in_folder(
         flight.begin(_note(session, request, before, scene, marker))
     if request.began is not None:
         request.began()
-    ended = run_child(
-        argv,
-        cwd=root,
-        env=env,
-        log=scene.log,
-        clock=session.now,
-        timeout_s=request.timeout_s,
-        stall_s=request.stall_s,
-        progress=lambda: scene.journal.stat().st_size if scene.journal.exists() else 0,
-        dump_signal=DUMP_SIGNAL if results.kind == "pytest" else 0,
-        echo=request.echo,
-        interrupts=request.interrupts,
-        held=held,
-        tracing=None if traced is None else traced.tracing,
-        marker=marker,
-        end_file=None if flight is None else flight.end_file.absolute(),
-    )
+    following = Following(scene.journal, scene.nonce) if results.kind == "pytest" else None
+    with following or nullcontext():
+        ended = run_child(
+            argv,
+            cwd=root,
+            env=env,
+            log=scene.log,
+            clock=session.now,
+            timeout_s=request.timeout_s,
+            stall_s=request.stall_s,
+            progress=lambda: scene.journal.stat().st_size if scene.journal.exists() else 0,
+            dump_signal=DUMP_SIGNAL if results.kind == "pytest" else 0,
+            echo=request.echo,
+            interrupts=request.interrupts,
+            held=held,
+            tracing=None if traced is None else traced.tracing,
+            marker=marker,
+            end_file=None if flight is None else flight.end_file.absolute(),
+        )
     with Edits(session.repo.git) as edits:  # git looks at the tree while we read what the run left
-        executed = aftermath(session, request, before, scene, ended, observed=observed, traced=traced)
+        executed = aftermath(
+            session, request, before, scene, ended, observed=observed, traced=traced, following=following
+        )
         return replace(executed, after=edits.survey())
 
 
