@@ -114,8 +114,11 @@ class NotesTrees:
             below: dict[TreeId, list[str]] = {}
             for tree, here in level.items():
                 fan = self._fan(tree)
-                for oid in here if fan is not None else ():
-                    folder = None if fan is None else fan.get(oid[depth : depth + 2])
+                if fan is None:
+                    self._level(tree, depth)  # taken apart while it is at hand
+                    continue
+                for oid in here:
+                    folder = fan.get(oid[depth : depth + 2])
                     if folder is not None:
                         below.setdefault(folder, []).append(oid)
             level, depth = below, depth + 2

@@ -85,12 +85,17 @@ class LedgerView:
         return tuple(sorted(found))
 
     def read_ahead(self, bodies: Iterable[BlobId]) -> None:
-        """Prepare for reading these bodies soon; nothing that is said or raised then changes by it."""
+        """Prepare for reading these bodies soon; nothing that is said or raised then changes by it.
+
+        Those that the ledger lacks are left alone: in a partial clone each would be asked of its remote.
+        """
         wanted = list(bodies)
+        held: set[BlobId] = set()
         with suppress(StoreError):
             for root in self._roots.bodies:
                 self._trees.look_ahead(root, wanted)
-        self._objects.read_ahead(wanted)
+                held.update(oid for oid in wanted if oid in self._trees.find(root, oid))
+        self._objects.read_ahead(oid for oid in dict.fromkeys(wanted) if oid in held)
 
     def body(self, oid: BlobId) -> bytes | None:
         """Return the body with that id; None where the ledger has none, or one larger than `MAX_BODY_BYTES`."""

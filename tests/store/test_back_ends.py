@@ -180,6 +180,19 @@ def test_a_commit_that_a_partial_clone_lacks_is_absent_and_not_asked_for(partial
     assert partial.fetches() == 0
 
 
+def test_bodies_that_the_ledger_lacks_are_not_asked_of_the_remote_ahead(partial):
+    """Whoever can write a line can name bodies in it: a verdict would else wait for the remote once for each."""
+    repository = open_repository(partial.repo.path, env=partial.repo.env)
+    ledger = Ledger(repository.objects)
+    ledger.append({partial.commits[0]: [b"line"]}, [b"a body"], identity=ALICE, message="m")
+    held, beside = blob_id(b"a body", "sha1"), BlobId(partial.repo.git("rev-parse", "HEAD:d/b"))
+    view = ledger.view()
+    view.read_ahead([held, BlobId("1" * 40), BlobId("2" * 40), beside])
+    assert partial.fetches() == 0
+    assert (view.body(held), view.body(BlobId("1" * 40)), view.body(beside)) == (b"a body", None, None)
+    assert partial.fetches() == 0
+
+
 def test_a_promised_object_that_nobody_can_give_is_an_error_and_not_absent(partial):
     partial.repo.git("config", "remote.origin.url", "/nowhere")
     repository = open_repository(partial.repo.path, env=partial.repo.env)
