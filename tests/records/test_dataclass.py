@@ -178,12 +178,12 @@ def test_a_subclass_inherits_and_may_have_attributes_of_its_own() -> None:
 
 @pytest.mark.parametrize("number", [float("nan"), 0.0])
 def test_one_field_is_compared_as_the_standard_one_compares_it(number: float) -> None:
+    """As it compares before Python 3.13, which holds a number that isn't one against itself and finds it unequal."""
     standard = dataclasses.make_dataclass("One", [("value", float)], frozen=True, slots=True)
-    same = One(number)
-    assert (same == same, same == One(number)) == (
-        (kept := standard(number)) == kept,
-        standard(number) == standard(number),
-    )
+    same, kept = One(number), standard(number)
+    if sys.version_info < (3, 13) or number == number:
+        assert (same == same, same == One(number)) == (kept == kept, kept == standard(number))
+    assert same == same
     assert Nothing() == Nothing()
     assert hash(Nothing()) == hash(())
 
