@@ -65,9 +65,9 @@ def report(project) -> dict:
 
 
 def lines(found: dict) -> dict[str, tuple]:
-    """Return executed and missing lines and branches by file."""
+    """Return executed and missing lines, and branches where they were measured, by file."""
     keys = ("executed_lines", "missing_lines", "excluded_lines", "executed_branches", "missing_branches")
-    return {path: tuple(about[key] for key in keys) for path, about in found["files"].items()}
+    return {path: tuple(about.get(key) for key in keys) for path, about in found["files"].items()}
 
 
 @pytest.mark.parametrize("branch", [True, False], ids=["branches", "lines"])

@@ -25,6 +25,7 @@ from gitledger.store.objects import Identity, RefUpdate
 from gitledger.store.refs import RECORDS_REF
 from gitledger.trust.sign import claim_of, sign_payload
 from gitledger.workflows import gather as gather_module
+from gitledger.workflows import known as known_module
 from gitledger.workflows import seen as seen_module
 from gitledger.workflows.dropped import look_back
 from gitledger.workflows.judge import plan, verify
@@ -136,9 +137,12 @@ def of_shard(line: bytes) -> tuple[str, str, str] | None:
     return shard["name"], shard["variant"] or "", document["predicate"]["manifest"]["digest"]
 
 
-def read_all(relevance: Any, ledger: Any, added: Any, rings: Any, target: str) -> Iterator[tuple[str, int | None]]:
-    """Do what `mattering` does by reading every line of every note as JSON, and without marks."""
-    view, against = ledger
+def read_all(
+    relevance: Any, ledger: Any, rings: Any, target: str, *, apart: Any = frozenset()
+) -> Iterator[tuple[str, int | None]]:
+    """Do what `mattering` does by reading every line of every note as JSON, without marks, and all of history."""
+    view, against = ledger.marks
+    added = ledger.added
     notes = view.annotated()
     distances = {commit: distance for distance, ring in enumerate(rings) for commit in ring}
     digests, names = set(relevance.digests), {(key.name, key.variant or "") for key in relevance.by_name}
@@ -271,7 +275,7 @@ class Asked:
         view = self.session.ledger.view()
         rings = self.session.repo.rings(self.target)
         against = look_back(self.session, view).against
-        return list(read_all(self.relevance, (view, against), against, rings, self.target))
+        return list(read_all(self.relevance, Seen((view, against), against), rings, self.target))
 
 
 def shard_or_none(line: bytes) -> tuple[str, str, str] | None:
@@ -326,7 +330,7 @@ def test_no_answer_differs_for_what_was_seen_before(world: World, monkeypatch):
         damage(*world.files, draw)
         assert world.answers() == grown
         with monkeypatch.context() as patch:
-            patch.setattr(gather_module, "see", lambda session, view: (view, look_back(session, view).against))
+            patch.setattr(known_module, "see", lambda session, view: (view, look_back(session, view).against))
             patch.setattr(gather_module, "mattering", read_all)
             assert world.answers() == grown
 
