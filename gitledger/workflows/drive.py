@@ -162,14 +162,13 @@ class Drive:
     def _step(self, pool: ThreadPoolExecutor) -> None:
         if not self._is_over():
             self._start(pool)
-        if self.interrupts.received and not self._is_told and self._running:
-            self._is_told = True
-            self.watch.news("told to stop: what runs is ended and recorded; a second signal ends it at once")
+        self._say_if_told_to_stop()
         self.watch.tick(list(self._busy.values()), self._waiting)
         try:
             event = self._events.get(timeout=TICK_S)
         except Empty:
             return
+        self._say_if_told_to_stop()  # before what was running then, and has ended by now, is told
         match event:
             case _Begun(attempt):
                 self.watch.started(attempt)
@@ -177,6 +176,11 @@ class Drive:
                 self._free(attempt)
             case _:
                 self._finish(event)
+
+    def _say_if_told_to_stop(self) -> None:
+        if self.interrupts.received and not self._is_told and self._running:
+            self._is_told = True
+            self.watch.news("told to stop: what runs is ended and recorded; a second signal ends it at once")
 
     def _is_over(self) -> bool:
         return self._is_stopped or bool(self.interrupts.received)
