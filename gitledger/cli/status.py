@@ -36,5 +36,5 @@ def command(output: Output, as_json: bool) -> int:
         return 0
     edits = [(str(item.key), item.paths) for item in found.uncommitted]
     text = plan_text(found.union, edits, commit=head, color=output.color)
-    output.result(text + status_text(stale, waiting, dirt=named(dirt_of(session.repo))))
+    output.result(text + status_text(stale, waiting, dirt=named(session.repo, dirt_of(session.repo))))
     return 0

@@ -74,7 +74,9 @@ def load_config(text: bytes, *, source: str) -> Config:
     _check_version(document)
     root = Section(document, document.root, "", _ROOT)
     if not root.has("repository"):
-        raise ConfigError("config-value", f"{source}: repository: missing", "git ledger init")
+        raise ConfigError(
+            "config-value", f"{source}: repository: missing", "write `repository: NAME`, any name of your project"
+        )
     return Config(
         version=SUPPORTED_VERSION,
         repository=_repository(root),

@@ -38,12 +38,25 @@ def _missing(choices: Iterable[Choice]) -> Iterator[Finding]:
                 choice.shard.key,
                 expected="a green receipt, fresh or carried",
                 found=found or choice.reason.replace("-", " "),
-                remedy=f"{_FIRST.get(choice.reason, '')}git ledger record --shard {choice.shard.key}",
+                remedy=_remedy(choice),
             )
 
 
-_FIRST = {"dirty": "commit them, or let .gitignore name them; then "}
+_FIRST = {
+    "dirty": "commit them, or let .gitignore name them; then ",
+    "other-command": "without words of your own, and with PYTEST_ADDOPTS unset: ",
+    "untrusted": "with a key that policy lists (`git ledger explain untrusted`): ",
+}
 """What has to be done before recording again mends it."""
+
+
+def _remedy(choice: Choice) -> str:
+    """Return what to do where a shard has nothing: recording again is a circle where that is not the fault."""
+    if choice.shard.fault:
+        return "mend the shard in .gitledger/config.yaml"
+    if choice.reason == "history-cut":
+        return "git fetch --unshallow"
+    return f"{_FIRST.get(choice.reason, '')}git ledger record --shard {choice.shard.key}"
 
 
 def _disagreements(choices: Iterable[Choice], situation: Situation) -> Iterator[Finding]:

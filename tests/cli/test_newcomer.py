@@ -76,3 +76,38 @@ def test_a_clone_without_the_ledger_says_how_it_gets_there(project, tmp_path):
 
 def test_a_repository_without_a_remote_is_told_of_none(project):
     assert "has no ledger" not in project.ledger("verify", expect=1).err
+
+
+def test_what_is_named_as_dirt_is_never_a_folder_that_holds_tracked_files(make_project):
+    """Who lets `.gitignore` name `tests/`, since that was named, hides every test to come."""
+    project = make_project(CONFIG, {"src/a": "1", "src/deep/b": "1"})
+    project.repo.write("src/deep/__pycache__/b.pyc", "")
+    project.repo.write("src/deep/__pycache__/c.pyc", "")
+    project.repo.write("src/a", "2")
+    assert "next: src/a, src/deep/__pycache__/: commit them" in project.ledger("status").out
+    assert "dirty: src/a, src/deep/__pycache__/: runs" in project.ledger("init").err
+
+
+def test_a_shard_that_names_nothing_is_mended_in_the_configuration_and_not_by_another_run(make_project):
+    project = make_project(CONFIG.replace("[src]", "[nowhere]"), {"src/a": "1"})
+    assert "[malformed]\n      expected a green receipt, fresh or carried; try: mend the shard in .gitledger" in (
+        project.ledger("verify", expect=1).out
+    )
+
+
+def test_a_run_of_another_command_is_told_of_the_variable_that_may_have_made_it_one(make_project):
+    """CI often sets PYTEST_ADDOPTS for every job: recording once more comes to the same."""
+    project = make_project(CONFIG, {"src/a": "1"})
+    project.ledger("record", "--shard", "lint", "--", "true", "too", expect=1)
+    said = project.ledger("verify", expect=1).out
+    assert "with PYTEST_ADDOPTS unset: git ledger record --shard lint" in said
+
+
+@pytest.mark.parametrize(
+    ("config", "way_out"),
+    [("", "rm .gitledger/config.yaml, then git ledger init"), ("version: 1\n", "write `repository: NAME`")],
+)
+def test_a_configuration_that_init_leaves_alone_is_not_said_to_be_mended_by_init(make_project, config, way_out):
+    project = make_project(CONFIG, {"src/a": "1"})
+    project.repo.commit({".gitledger/config.yaml": config})
+    assert f"try: {way_out}" in project.ledger("plan", expect=2).err
