@@ -17,8 +17,10 @@ from gitledger.dataclass import dataclass
 from gitledger.verdict.finding import Finding, blocking
 from gitledger.workflows.check_workflow_calls import LOOSE, RULE, calls_of, place_of
 from gitledger.workflows.check_workflow_document import Place
+from gitledger.workflows.check_workflow_shell import assigns, disguised, is_open, stops_running, tolerant_set
 
 __all__ = [
+    "INTO_RUNNER",
     "JUDGES",
     "Asked",
     "argument_faults",
@@ -34,30 +36,40 @@ _QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"")
 _EXPRESSION = re.compile(r"\$\{\{.*?\}\}")
 _REDIRECT = re.compile(r"(?:&|\d)?>>?(?:&\d|\s*[\w./$@-]+)|<(?!<)\s*[\w./$@-]+")
 _PLAIN = re.compile(
-    r"(?:[A-Za-z_]\w*=\S* )*(?:(?:uv|poetry|pdm|hatch|rye) run |time |timeout \S+ )*git[- ]ledger\b[^;&|()`]*"
+    r"(?:[A-Za-z_]\w*=\S* )*(?:(?:uv|poetry|pdm|hatch|rye) run |time |timeout \d\S* )*git[- ]ledger\b[^;&|()`]*"
 )
 _KEPT = re.compile(r"\s*\|\| (\w+)=\$\?")
 _BLOCK = re.compile(
-    r"(?:^|[;&|]\s*|\b(?:then|do|else)\s+)(if|for|while|until|case|select|\{|\()(?=\s|$)|\b(fi|done|esac)\b|(?:^|;)\s*([})])"
+    r"(?:^|[;&|]\s*|\b(?:then|do|else|time)\s+|!\s+)"
+    r"(if|for|while|until|case|select|\{|\()(?=\s|$)"
+    r"|\b(fi|done|esac)\b|(?:^|;)\s*([})])"
 )
 _ENDS = re.compile(
-    r"(?:^|[;&|{(]\s*|\b(?:then|do|else) )(?:command |builtin )?"
+    r"(?:^|[;&|{(]\s*|\b(?:then|do|else) )(?:(?:command|builtin|time|!|\w+=\S*) )*"
     r"(exit|return|exec|trap|alias|eval|source|\.|kill|enable|hash)(?=\s|;|$)([^;|&]*)"
 )
 _ACTIVATE = re.compile(r"\s*\S*/bin/activate\s*\Z")
 _NONZERO = re.compile(r"\s*[\"']?[1-9]\d*[\"']?\s*")
 _FUNCTION = re.compile(r"(?:^|[;&|{]\s*)(?:function\s+[\w:-]+|[\w:-]+\s*\(\s*\))")
-_SET = re.compile(r"\bset \+(?:[a-z]*e[a-z]*\b|o (?:errexit|pipefail)\b)|\bshopt -uo? (?:errexit|pipefail)\b")
-_SHELL = re.compile(r"(?:/(?:usr/)?bin/)?(?:ba)?sh((?: -[a-z-]+| (?:errexit|nounset|pipefail))*) \{0\}")
+_SHOPT = re.compile(r"\bshopt -uo? (?:errexit|pipefail)\b|\bshopt -[a-z]+ (?:noexec|onecmd)\b")
+_SHELL = re.compile(
+    r"(?:/(?:usr/)?bin/)?(?:ba)?sh"
+    r"((?: -[euxvlo]+| --(?:noprofile|norc|posix)| (?:errexit|nounset|pipefail))*) \{0\}"
+)
 _NAME = (
-    r"PATH|HOME|ENV|BASH_ENV|LD_\w+|PYTHON\w*|CI|CI_\w+|GITLAB_CI|GITHUB_\w+|RUNNER_\w+|GITLEDGER_OFFLINE"
-    r"|GIT_(?:DIR|WORK_TREE|COMMON_DIR|CONFIG\w*|SSH\w*|NAMESPACE|ALTERNATE_OBJECT_DIRECTORIES|OBJECT_DIRECTORY)"
+    r"PATH|HOME|XDG_CONFIG_HOME|ENV|BASH_ENV|SHELLOPTS|BASHOPTS|LD_\w+|PYTHON\w*|CI|CI_\w+|GITLAB_CI|GITHUB_\w+|RUNNER_\w+|GITLEDGER_OFFLINE"
+    r"|GIT_(?:DIR|WORK_TREE|EXEC_PATH|COMMON_DIR|CONFIG\w*|SSH\w*|NAMESPACE|ALTERNATE_OBJECT_DIRECTORIES|OBJECT_DIRECTORY)"
 )
 _VARIABLE = re.compile(rf"(?:{_NAME})\Z")
 _ASSIGNS = re.compile(
     rf"(?:^|[\s;&|])(?:unset (?:-v )?)?({_NAME})(?:=|\+=|$|(?<=unset ))|\bunset (?:\w+ )*({_NAME})\b"
 )
-_INTO_RUNNER = re.compile(r"GITHUB_(?:ENV|PATH)\b|\binsteadOf\b", re.IGNORECASE)
+INTO_RUNNER = re.compile(
+    r"GITHUB_(?:ENV|PATH)\b|\binsteadOf\b|\bgit config [^;&|]*\balias\."
+    r"|\bgit remote (?:set-url|add|rename)\b(?![^;&|]*\$\{?(?:CI_REPOSITORY_URL|GITHUB_REPOSITORY)\b)",
+    re.IGNORECASE,
+)
+"""What reaches into every later call of git: variables of the runner, aliases, and where a remote is."""
 _CALL = re.compile(r"(?:^|[\s;&|(!])git[- ]ledger((?:\s+(?:-C\s+\S+|-\S+))*)\s+([a-z][a-z-]*)([^;&|]*)")
 _KNOWN = re.compile(
     r"\$\{\{ *(?:toJSON\( *needs *\)|github\.(?:sha|base_ref|event\.repository\.default_branch)"
@@ -99,11 +111,13 @@ def script_faults(scripts: Sequence[Place], *, job: str, pipes_fail: bool) -> It
     text = "\n".join(line.text for line in lines)
     kept = {found[1] for line in lines if (found := _KEPT.search(line.text))}
     depth = 0
-    for line in lines:
+    for number, line in enumerate(lines):
         bare = _bare(line.text)
         judging = [call for call in calls_of(line) if call.command in JUDGES and not call.has("--check-workflow")]
         if judging and (depth or not _is_plain(bare, pipes_fail=pipes_fail or "-o pipefail" in text)):
             yield _tolerated(line.line, job, line.text, "give it a line of its own, in no block")
+        elif judging:
+            yield from _around(lines, number, job)
         depth = max(0, depth + _opened(bare))
         for found in _ENDS.finditer(bare):
             word, rest = found[1], line.text[found.start(2) :]
@@ -113,13 +127,12 @@ def script_faults(scripts: Sequence[Place], *, job: str, pipes_fail: bool) -> It
             if word == "exit" and (_NONZERO.match(rest) or (named and named[1] in kept)):
                 continue
             yield _tolerated(line.line, job, line.text, f"take {word} out")
-        if line.text.startswith("!reference"):
-            yield _tolerated(line.line, job, line.text, "spell it out here: what is referred to can't be told")
         if "<<" in bare.replace("<<<", ""):
             yield _tolerated(line.line, job, line.text, "no here-document beside what judges")
-        if _FUNCTION.search(bare) or _SET.search(line.text):
+        if _loosens(line.text, bare):
             yield _tolerated(line.line, job, line.text, "take it out")
-        if found := _ASSIGNS.search(line.text) or _INTO_RUNNER.search(line.text):
+        yield from _unknown(line, job)
+        if found := _ASSIGNS.search(line.text) or INTO_RUNNER.search(line.text):
             yield _changed(line.line, job, found[0].strip())
         if judging and any(not _KNOWN.fullmatch(said) for said in _EXPRESSION.findall(line.text)):
             yield _tolerated(line.line, job, line.text, "hand it over by env: what is put into a line may end it")
@@ -160,6 +173,44 @@ def _is_plain(bare: str, *, pipes_fail: bool) -> bool:
     return pipes_fail and left.startswith("|") and not re.search(r"[;&()`]|\|\|", left)
 
 
+def _loosens(text: str, bare: str) -> bool:
+    """Tell whether a line changes what the lines behind it come to: options of the shell, functions, disguises."""
+    changed = tolerant_set(text) or stops_running(text) or bool(_SHOPT.search(text))
+    return changed or bool(_FUNCTION.search(bare)) or disguised(text) is not None
+
+
+def _unknown(line: Place, job: str) -> Iterator[Finding]:
+    """Yield a line that stands for others, which can't be told from here."""
+    if line.text.startswith("!reference"):
+        yield _tolerated(line.line, job, line.text, "spell it out here: what is referred to can't be told")
+
+
+def _around(lines: Sequence[Place], number: int, job: str) -> Iterator[Finding]:
+    """Yield what the lines before and behind one that judges make of it."""
+    line = lines[number]
+    if is_open(before.text for before in lines[:number]):
+        yield _tolerated(line.line, job, line.text, "end what the lines before it began")
+    if lost := _loses_kept(_bare(line.text), lines[number + 1 :]):
+        yield _tolerated(line.line, job, lost, "end with the status that was kept, and nothing between")
+
+
+def _loses_kept(bare: str, after: Sequence[Place]) -> str | None:
+    """Return the line by which a kept status (`|| status=$?`) is lost; None where the script ends with it."""
+    kept = _KEPT.search(bare)
+    if kept is None:
+        return None
+    ends = re.compile(rf"exit [\"']?\$\{{?{kept[1]}\}}?[\"']?")
+    depth = 0
+    for line in after:
+        if depth == 0 and ends.fullmatch(line.text):
+            return None
+        again = _KEPT.search(line.text)
+        if assigns(line.text, kept[1]) and not (again and again[1] == kept[1]):
+            return line.text
+        depth = max(0, depth + _opened(_bare(line.text)))
+    return bare
+
+
 def _opened(bare: str) -> int:
     """Return by how many blocks a line leaves the script deeper."""
     return sum(1 if found[1] else -1 for found in _BLOCK.finditer(bare))
@@ -180,15 +231,18 @@ class Asked:
     command: str
     folder: str
     words: tuple[str, ...]
+    before: tuple[str, ...] = ()
+    """What stands between `ledger` and the command."""
 
     def value(self, option: str) -> str | None:
-        """Return the value of an option, None where it is not given."""
+        """Return the value of an option as the command takes it, the last one; None where it is not given."""
+        found = None
         for word, after in itertools.zip_longest(self.words, self.words[1:]):
             if word == option:
-                return after
-            if word.startswith(f"{option}="):
-                return str(word.partition("=")[2])
-        return None
+                found = after
+            elif word.startswith(f"{option}="):
+                found = str(word.partition("=")[2])
+        return found
 
 
 def judging_calls(scripts: Sequence[Place]) -> Iterator[Asked]:
@@ -202,7 +256,7 @@ def judging_calls(scripts: Sequence[Place]) -> Iterator[Asked]:
             )
             if found[2] in JUDGES and not any(word.startswith("--check-workflow") for word in words):
                 folder = next((after for word, after in itertools.pairwise(before) if word == "-C"), "")
-                yield Asked(line.line, found[2], folder, words)
+                yield Asked(line.line, found[2], folder, words, before)
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -222,10 +276,13 @@ def argument_faults(asked: Asked, *, job: str, folders: Sequence[str] = ()) -> I
 
     `folders` are those that the repository was checked out to.
     """
-    if {"--help", "-h", "--version"} & set(asked.words):
+    if {"--help", "-h", "--version"} & {*asked.words, *asked.before}:
         yield _elsewhere(asked.line, job, "it prints a page and judges nothing")
     if asked.folder and asked.folder.removeprefix("./").rstrip("/") not in folders:
         yield _elsewhere(asked.line, job, f"-C {asked.folder}")
+    for word in asked.before:
+        if word.startswith("-C") and word != "-C":
+            yield _elsewhere(asked.line, job, word)
     expected = ""
     for word in asked.words:
         if not expected and not word.startswith("-") and not _JUDGED.fullmatch(word):

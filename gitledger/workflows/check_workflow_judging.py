@@ -9,6 +9,7 @@ from gitledger.verdict.finding import Finding, blocking
 from gitledger.workflows.check_workflow_calls import RULE, place_of
 from gitledger.workflows.check_workflow_document import Place
 from gitledger.workflows.check_workflow_gate import (
+    INTO_RUNNER,
     argument_faults,
     environment_faults,
     judging_calls,
@@ -17,6 +18,7 @@ from gitledger.workflows.check_workflow_gate import (
     shell_faults,
 )
 from gitledger.workflows.check_workflow_github import Job, Workflow, condition, is_always
+from gitledger.workflows.check_workflow_shell import assigns
 
 __all__ = ["GATE_RULES", "judges_another"]
 
@@ -27,7 +29,6 @@ _LENIENT = re.compile(
 )
 _COMPARES = re.compile(r"=\s*[\"']?success\b|\bsuccess[\"']?\s*=")
 _PLANNED = re.compile(r"needs\.[\w-]+\.outputs\.\w+ *== *'true'")
-_INTO_LATER = re.compile(r"GITHUB_(?:ENV|PATH)\b|\binsteadOf\b", re.IGNORECASE)
 
 
 def no_gate(flow: Workflow) -> Iterator[Finding]:
@@ -96,7 +97,7 @@ def scripts(flow: Workflow) -> Iterator[Finding]:
 def _prepared(script: Place, gate: Job) -> Iterator[Finding]:
     """Yield lines of earlier steps that reach into the later ones."""
     for line in script.commands():
-        if found := _INTO_LATER.search(line.text):
+        if found := INTO_RUNNER.search(line.text):
             yield blocking(
                 "runner-overridden",
                 RULE,
@@ -180,7 +181,7 @@ def _is_handed(flow: Workflow, gate: Job) -> bool:
             named = re.fullmatch(r"\$\{?(\w+)\}?", value)
             if named:
                 lines = [line.text for line in step.get("run").commands()]
-                if any(re.search(rf"(?:^|[\s;&|]){named[1]}\+?=", line) for line in lines):
+                if any(assigns(line, named[1]) for line in lines):
                     return False
                 holders = (step, gate.body, flow.body)
                 value = next((text for holder in holders if (text := holder.get("env", named[1]).text)), "")

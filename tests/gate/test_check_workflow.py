@@ -620,6 +620,50 @@ def test_jobs_beside_the_gitlab_component_are_held_to_it(job, code):
     assert (code in found) if code else (found == [])
 
 
+JUDGED = 'git ledger gate --needs "$NEEDS" "${options[@]}"'
+UNJUDGED = {
+    "an operator goes on to the next line": f"true ||\n{JUDGED}",
+    "a quote goes over lines": f"echo '\n{JUDGED}\n'",
+    "a substitution goes over lines": f"echo $(\n{JUDGED}\n)",
+    "an array goes over lines": f"words=(\n{JUDGED}\n)",
+    "a block is timed": f"time if false; then\n{JUDGED}\nfi",
+    "a block is negated": f"! if false; then\n{JUDGED}\nfi",
+    "nothing is run": f"set -n\n{JUDGED}",
+    "one command is run": f"set -o onecmd\ntrue\n{JUDGED}",
+    "failures pass, among other options": f"set -u +e\n{JUDGED}\ntrue",
+    "failures pass, in quotes": f'set "+e"\n{JUDGED}\ntrue',
+    "the script ends, spelled otherwise": f"\\exit 0\n{JUDGED}",
+    "the script ends, in quotes": f'"exit" 0\n{JUDGED}',
+    "the script ends, behind a variable": f"X=1 exit 0\n{JUDGED}",
+    "the status kept is set anew": f"{JUDGED} || status=$?\nstatus=0\nexit $status",
+    "the status kept is asked for only sometimes": f'{JUDGED} || status=$?\n[ "$X" ] && exit $status\ntrue',
+    "a version is printed": JUDGED.replace("ledger gate", "ledger --version gate"),
+    "a page is printed": JUDGED.replace("ledger gate", "ledger -h gate"),
+    "another folder, glued": JUDGED.replace("ledger gate", "ledger -C/other gate"),
+    "the results are read from elsewhere": f"read NEEDS < made-up\n{JUDGED}",
+    "the results are given twice": f"{JUDGED} --needs '{{}}'",
+    "another remote stands in": f"git remote set-url origin /other\n{JUDGED}",
+    "an alias stands in": f"git config --global alias.ledger '!true'\n{JUDGED}",
+}
+
+
+@pytest.mark.parametrize("name", UNJUDGED)
+def test_a_script_that_can_end_well_without_its_verdict_is_refused(name):
+    lines = UNJUDGED[name].replace("\n", "\n          ")
+    assert JUDGED in GITHUB
+    assert codes(GITHUB.replace(JUDGED, lines))
+
+
+@pytest.mark.parametrize("shell", ["bash -en {0}", "bash -es {0}", "bash -et {0}", "bash --help -e {0}"])
+def test_a_shell_that_runs_no_script_is_refused(shell):
+    assert "failure-tolerated" in codes(GITHUB.replace(BASH, BASH.replace("bash", shell)))
+
+
+@pytest.mark.parametrize("name", ["SHELLOPTS", "GIT_EXEC_PATH", "XDG_CONFIG_HOME"])
+def test_a_variable_that_changes_the_shell_or_git_is_refused(name):
+    assert "runner-overridden" in codes(GITHUB.replace("NEEDS: ${{", f"{name}: x\n          NEEDS: ${{{{"))
+
+
 def test_a_finding_names_its_line_and_what_mends_it():
     (found,) = check_workflow(GITHUB.replace("      fail-fast: false\n", "").encode(), name="w.yml").findings
     number = 1 + GITHUB.splitlines().index("      matrix: ${{ fromJSON(needs.plan.outputs.matrix) }}") - 1
