@@ -61,8 +61,8 @@ def _nothing(union: Union) -> Iterator[Finding]:
     elif union.results and all(
         result.outcome is TestOutcome.SKIPPED for choice in union.results for result in choice.results
     ):
-        remedy = "git ledger show --tests"
-        yield blocking("no-tests", "7", "union", expected="at least one test that ran", found="none", remedy=remedy)
+        words = {"expected": "at least one test that ran", "found": "none", "remedy": "git ledger show --tests"}
+        yield blocking("no-tests", "7", "union", **words)
 
 
 def _outcomes(union: Union) -> Iterator[Finding]:
