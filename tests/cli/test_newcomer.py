@@ -111,3 +111,13 @@ def test_a_configuration_that_init_leaves_alone_is_not_said_to_be_mended_by_init
     project = make_project(CONFIG, {"src/a": "1"})
     project.repo.commit({".gitledger/config.yaml": config})
     assert f"try: {way_out}" in project.ledger("plan", expect=2).err
+
+
+def test_a_key_that_the_commit_does_not_know_is_said_before_the_run(make_project):
+    """A colleague's first receipt counts for nothing, and the plan goes on about somebody else's older one."""
+    project = make_project(CONFIG, {"src/a": "1"})
+    assert "lacks your key" not in project.ledger("record", "--shard", "lint").err
+    project.repo.commit({".gitledger/allowed_signers": ""})
+    said = project.ledger("record", "--shard", "lint").err
+    assert "lacks your key SHA256:" in said
+    assert "`git ledger init` adds it" in said
