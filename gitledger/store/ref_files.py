@@ -56,7 +56,7 @@ class RefFiles:
         """
         names: set[str] = set()
         self._place(prefix + "x")  # raises for what is not plain
-        for folder, _, files in os.walk(self._common_dir / prefix):
+        for folder, _, files in os.walk(self._common_dir / prefix, onerror=_refuse_unreadable):
             below = Path(folder).relative_to(self._common_dir).as_posix()
             names.update(f"{below}/{file}" for file in files if not file.endswith(".lock"))
         pattern = rb"^[0-9a-f]{40} (" + re.escape(prefix.encode("ascii")) + rb"[^\n]+)$"
@@ -90,3 +90,9 @@ class RefFiles:
             return b""
         except OSError as error:
             raise OddRef("packed-refs") from error
+
+
+def _refuse_unreadable(error: OSError) -> None:
+    """Let a folder of refs that can't be read be asked about; one that isn't there holds none."""
+    if not isinstance(error, (FileNotFoundError, NotADirectoryError)):
+        raise OddRef(str(error.filename)) from error

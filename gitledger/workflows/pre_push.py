@@ -172,16 +172,16 @@ def _judge_line(
         if rules.commit is not None and session.repo.config(MODE_KEY) is None:
             result.messages.append(f"{line.remote_ref}: not judged, since pre_push is off at {rules.source}")
         return
+    commit = None
     try:
         commit = session.repo.resolve(line.local_oid)
-    except UsageError:  # a tag of a tree or a blob: there is nothing to judge
-        return
-    try:
         verdict = verify(session, commit, policy_from=rules.commit)
         if runs is not None and not verdict.verdict.passed:
             result.messages.append(runs.of(session, commit, policy_from=rules.commit, left_s=left_s))
             verdict = verify(session, commit, policy_from=rules.commit)
     except LedgerError as error:
+        if commit is None and error.code == "unknown-commit":  # a tag of a tree or a blob: nothing to judge
+            return
         text = f"{line.remote_ref}: can't be judged: {error}"
         if mode == "block":
             result.refuse(text)

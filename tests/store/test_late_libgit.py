@@ -17,6 +17,7 @@ from gitledger.store.encoding import blob_id
 from gitledger.store.ledger import Ledger
 from gitledger.store.libgit import LibgitObjects
 from gitledger.store.objects import GitObjects, RefUpdate
+from gitledger.store.ref_files import OddRef, RefFiles
 from gitledger.store.repository import open_repository
 
 REF = "refs/notes/gitledger/records"
@@ -210,3 +211,13 @@ def test_bodies_of_a_ledger_are_read_ahead_in_a_few_questions(repo, monkeypatch,
     view.read_ahead(oids)
     assert [view.body(oid) for oid in oids] == bodies
     assert len(asked) <= 12
+
+
+def test_a_folder_of_refs_that_cant_be_read_is_not_an_empty_one(repo):
+    folder = repo.path / ".git/refs/notes/gitledger"
+    folder.parent.mkdir(parents=True)
+    refs = RefFiles(repo.path / ".git", repo.path / ".git")
+    assert refs.below("refs/notes/gitledger/") == {}
+    folder.symlink_to(folder.name)  # root reads everything but a loop
+    with pytest.raises(OddRef):
+        refs.below("refs/notes/gitledger/")
