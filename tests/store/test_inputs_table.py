@@ -99,8 +99,8 @@ RULES = (
         "a tracked edit inside a submodule counts",
         f"{WORKTREE}:a_tracked_edit_inside_a_submodule_counts",
         "store/worktree",
-        'changed += [f"{path}/{found}" for found in below.changed]',
-        "changed += []",
+        'found.changed.extend(f"{path}/{changed}" for changed in below.changed)',
+        "found.changed.extend([])",
     ),
     _rule(
         "dirt",
