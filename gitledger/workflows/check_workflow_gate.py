@@ -26,6 +26,8 @@ __all__ = [
     "argument_faults",
     "environment_faults",
     "judging_calls",
+    "moves",
+    "policy_by_variable",
     "policy_faults",
     "script_faults",
     "shell_faults",
@@ -79,6 +81,12 @@ _KNOWN = re.compile(
 )
 """Expressions that may stand in the line that judges: nobody but the forge says what they come to."""
 _TAKES = frozenset({"--policy-from", "--remote", "--from", "--needs", "--key", "--at"})
+_POLICY = re.compile(r"--policy-from[ =][\"']?([^\s\"')]+)")
+_IN_REF = re.compile(r"\$\{?(\w+)")
+_GOES = re.compile(r"(?:^|[;&|({]\s*|\b(?:then|do|else|builtin|command) )((?:cd|pushd|popd)\b)")
+_CHECKS_OUT = re.compile(
+    r"\bgit (?:-\S+ (?:[^-\s]\S* )?)*(?:checkout|switch|reset|restore|symbolic-ref|update-ref)\b"
+)
 _SELF = re.compile(
     r"(?:^|/)(?:HEAD|FETCH_HEAD|ORIG_HEAD|@)(?:$|[~^@{])"
     r"|\$\{?(?:GITHUB_(?:SHA|REF|REF_NAME|HEAD_REF)|CI_COMMIT_\w+|CI_MERGE_REQUEST_SOURCE_\w+)\b"
@@ -152,7 +160,7 @@ def _handed_over(line: Place, job: str) -> Iterator[Finding]:
                 found=f"{option} for every change",
                 remedy=f"take {option} out of the workflow",
             )
-    for found in re.finditer(r"--policy-from[ =][\"']?([^\s\"')]+)", line.text):
+    for found in _POLICY.finditer(line.text):
         yield from policy_faults(found[1], line=line.line, job=job)
 
 
@@ -301,6 +309,40 @@ def argument_faults(asked: Asked, *, job: str, folders: Sequence[str] = ()) -> I
     remote = asked.value("--remote")
     if remote not in (None, "origin", "upstream"):
         yield _self(asked.line, job, f"--remote {remote}")
+
+
+def policy_by_variable(scripts: Sequence[Place], holders: Sequence[Place], *, job: str) -> Iterator[Finding]:
+    """Yield a ref of policy that the change decides behind a variable; `holders` are variables, nearest first.
+
+    One that the script sets itself may hold anything.
+    """
+    lines = [line for script in scripts for line in script.commands()]
+    for line in lines:
+        for found in _POLICY.finditer(line.text):
+            ref = found[1]
+            for name in _IN_REF.findall(ref):
+                value = next((given.text for holder in holders if (given := holder.get(name))), None)
+                if any(assigns(other.text, name) for other in lines):
+                    yield _self(line.line, job, f"--policy-from {ref}, which the script sets")
+                elif value is not None:
+                    yield from policy_faults(_filled(ref, name, value), line=line.line, job=job)
+
+
+def moves(scripts: Sequence[Place], *, job: str, folders: Sequence[str] = ()) -> Iterator[Finding]:
+    """Yield lines that go elsewhere, or bring another commit here, before what judges is called."""
+    for line in (line for script in scripts for line in script.commands()):
+        bare = _bare(line.text)
+        for found in _GOES.finditer(bare):
+            words = _words(line.text[found.start(1) :])[1:2]
+            if words and words[0].removeprefix("./").rstrip("/") in folders:
+                continue
+            yield _elsewhere(line.line, job, line.text)
+        if _CHECKS_OUT.search(bare):
+            yield _elsewhere(line.line, job, line.text)
+
+
+def _filled(ref: str, name: str, value: str) -> str:
+    return re.sub(rf"\$(?:{name}\b|\{{{name}\}})", lambda _: value, ref)
 
 
 def policy_faults(ref: str | None, *, line: int, job: str) -> Iterator[Finding]:

@@ -27,6 +27,8 @@ from gitledger.workflows.check_workflow_gate import (
     argument_faults,
     environment_faults,
     judging_calls,
+    moves,
+    policy_by_variable,
     script_faults,
 )
 
@@ -239,6 +241,9 @@ def _script_faults(flow: Pipeline, gate: PipelineJob) -> Iterator[Finding]:
     yield from script_faults(run, job=gate.name, pipes_fail=False)
     for asked in judging_calls(run):
         yield from argument_faults(asked, job=gate.name)
+    places = (gate.body, flow.body.get("default"), flow.body)
+    yield from policy_by_variable(run, [place.get("variables") for place in places], job=gate.name)
+    yield from moves(run, job=gate.name)
 
 
 def _deploy_faults(flow: Pipeline, job: PipelineJob, gates: list[PipelineJob]) -> Iterator[Finding]:

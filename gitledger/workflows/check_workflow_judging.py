@@ -13,6 +13,8 @@ from gitledger.workflows.check_workflow_gate import (
     argument_faults,
     environment_faults,
     judging_calls,
+    moves,
+    policy_by_variable,
     policy_faults,
     script_faults,
     shell_faults,
@@ -50,6 +52,8 @@ def may_skip(flow: Workflow) -> Iterator[Finding]:
         own = job.body.get("if")
         if not is_always(own) and (own or job.needs):
             yield _may_skip(own.line or job.body.line, job, condition(own) or "no condition: it is skipped")
+        if matrix := job.body.get("strategy", "matrix"):
+            yield _may_skip(matrix.line, job, "a matrix: an empty one runs nothing")
         for step in job.steps:
             judging = any(call.command in ("gate", "verify") for call in job.step_calls(step))
             if judging and step.get("if") and not is_always(step.get("if")):
@@ -87,6 +91,9 @@ def scripts(flow: Workflow) -> Iterator[Finding]:
             yield from script_faults([script], job=gate.name, pipes_fail=used.text == "bash")
             for asked in judging_calls([script]):
                 yield from argument_faults(asked, job=gate.name, folders=folders)
+            variables = [holder.get("env") for holder in (step, gate.body, flow.body)]
+            yield from policy_by_variable([script], variables, job=gate.name)
+            yield from moves([script], job=gate.name, folders=folders)
             place = step.get("working-directory") or default.get("working-directory")
             if place and place.text.removeprefix("./").rstrip("/") not in folders:
                 yield judges_another(place, gate, f"working-directory: {place.text}")

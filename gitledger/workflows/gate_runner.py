@@ -68,6 +68,8 @@ def _github(environ: Mapping[str, str], repo: Repository) -> Runner:
     if run := _table(event, "workflow_run"):
         head = _commit(run.get("head_sha"), "the event's workflow_run.head_sha")
         return Runner(forge="github", judged=head, what="the commit of the run before", target=target)
+    if name == "workflow_run":  # its GITHUB_SHA is the default branch's, not that of the run before
+        raise UsageError("head-unknown", "this is a workflow_run, and its event file names no run before", _SAY_IT)
     if name.startswith("pull_request") or _MERGE_REF.match(environ.get("GITHUB_REF", "")):
         head = _second_parent(environ, repo)
         return Runner(

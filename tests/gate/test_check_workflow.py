@@ -664,6 +664,26 @@ def test_a_variable_that_changes_the_shell_or_git_is_refused(name):
     assert "runner-overridden" in codes(GITHUB.replace("NEEDS: ${{", f"{name}: x\n          NEEDS: ${{{{"))
 
 
+@pytest.mark.parametrize("value", ["HEAD", "origin/${{ github.head_ref }}", "${{ github.sha }}"])
+def test_a_policy_that_the_change_picks_by_a_variable_is_refused(value):
+    call = JUDGED.replace("git ledger gate", 'git ledger gate --policy-from "$P"')
+    judged = GITHUB.replace(JUDGED, call)
+    assert "policy-self" in codes(judged.replace("NEEDS: ${{", f"P: {value}\n          NEEDS: ${{{{"))
+    assert "policy-self" not in codes(judged.replace("NEEDS: ${{", "P: origin/main\n          NEEDS: ${{"))
+    assert "policy-self" in codes(judged.replace(call, f"P=HEAD\n          {call}"))
+
+
+@pytest.mark.parametrize("line", ["cd other", "pushd ../other", "git checkout main", "git -C . reset --hard v1"])
+def test_going_elsewhere_before_the_verdict_is_refused(line):
+    assert "gate-judges-another" in codes(GITHUB.replace(JUDGED, f"{line}\n          {JUDGED}"))
+
+
+def test_a_matrix_on_the_gate_may_be_empty_and_is_refused():
+    place = "\n    if: always()\n"
+    assert GITHUB.count(place) == 1
+    assert "gate-may-skip" in codes(GITHUB.replace(place, f"{place}    strategy: {{matrix: {{x: []}}}}\n"))
+
+
 def test_a_finding_names_its_line_and_what_mends_it():
     (found,) = check_workflow(GITHUB.replace("      fail-fast: false\n", "").encode(), name="w.yml").findings
     number = 1 + GITHUB.splitlines().index("      matrix: ${{ fromJSON(needs.plan.outputs.matrix) }}") - 1

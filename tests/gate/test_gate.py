@@ -77,6 +77,7 @@ def test_of_a_pull_request_the_head_is_judged_and_not_the_merge(hosted, tmp_path
     ("env", "payload", "code"),
     [
         ({"GITHUB_REF": "refs/pull/7/merge", "GITHUB_SHA": "f" * 40}, None, "head-unknown"),
+        ({"GITHUB_EVENT_NAME": "workflow_run"}, None, "head-unknown"),
         ({}, {"pull_request": {"head": {"sha": "main"}}}, "head-unknown"),
         ({}, {"pull_request": {"head": {"sha": "e" * 40}}}, "head-missing"),
         ({"GITHUB_BASE_REF": "no-such-branch", "GITHUB_EVENT_NAME": "push"}, {}, "no-target"),
