@@ -94,5 +94,6 @@ def _unpacked(tools: Tools) -> Path:
     with tarfile.open(archive) as tar:
         tar.extractall(folder.parent, filter="data")
     shutil.move(folder.parent / archive.name.removesuffix(".tar.gz"), folder)
+    (folder / "pytest.ini").write_text("[pytest]\n")  # or the settings of the folders above would hold
     subprocess.run(["git", "init", "-q"], cwd=folder, env=tools.env("plain"), check=True)
     return folder
