@@ -111,10 +111,10 @@ def _results(section: Section, command: tuple[str, ...] | None) -> ResultsConfig
     kinds = [name for name in _REPORTS if report.raw(name) is not None]
     if len(kinds) != 1:
         section.fail("results", "expected exactly one of junit, reportlog, ctrf with its file")
-    file = report.parsed(kinds[0], _report_file)
-    if kinds[0] != "junit" and any(letter in file for letter in "*?["):
-        report.fail(kinds[0], "a pattern of files is for junit alone; expected one file")
-    return ResultsConfig(kinds[0], file)
+    found = ResultsConfig(kinds[0], report.parsed(kinds[0], _report_file))
+    if found.is_pattern and found.kind != "junit":
+        report.fail(found.kind, "a pattern of files is for junit alone; expected one file")
+    return found
 
 
 def _report_file(text: str) -> str:

@@ -46,6 +46,11 @@ class ResultsConfig:
     kind: Literal["pytest", "exit-status", "junit", "reportlog", "ctrf"]
     file: str | None = None
 
+    @property
+    def is_pattern(self) -> bool:
+        """Whether `file` is a pattern of files (`build/test-results/**/*.xml`) and not one file."""
+        return any(letter in (self.file or "") for letter in "*?[")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardConfig:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from gitledger.config.schema import ResultsConfig
 from gitledger.dataclass import dataclass
 from gitledger.errors import DecodeError
 from gitledger.machine.child import ChildExit
@@ -18,7 +19,6 @@ __all__ = [
     "MAX_REPORT_BYTES",
     "MAX_REPORT_FILES",
     "FileStamp",
-    "is_pattern",
     "is_written_between",
     "read_report",
     "read_reports",
@@ -56,17 +56,13 @@ def stamp(path: Path) -> FileStamp | None:
     return FileStamp(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
-def is_pattern(file: str) -> bool:
-    """Tell whether a declared report is a pattern of files (`build/test-results/**/*.xml`) and not one file."""
-    return any(letter in file for letter in "*?[")
-
-
-def report_files(root: Path, file: str) -> tuple[Path, ...]:
+def report_files(root: Path, results: ResultsConfig) -> tuple[Path, ...]:
     """Return the report files that a declaration names, in order of their names; for one file, that file.
 
     Raises `DecodeError` for more than the limit.
     """
-    if not is_pattern(file):
+    file = results.file or ""
+    if not results.is_pattern:
         return (root / file,)
     found = sorted(path for path in root.glob(file) if path.is_file())
     if len(found) > MAX_REPORT_FILES:

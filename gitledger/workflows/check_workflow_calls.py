@@ -10,19 +10,21 @@ from gitledger.verdict.finding import Finding, blocking
 from gitledger.workflows.check_workflow_document import Place
 
 __all__ = [
+    "CALL",
     "LOOSE",
     "RULE",
     "Call",
     "calls_of",
     "count_faults",
     "dropped_status",
+    "loosened",
     "place_of",
     "tolerance",
     "word_faults",
 ]
 
 RULE = "10"
-_CALL = re.compile(r"(?:^|[\s;&|(!])git[- ]ledger((?:\s+(?:-C\s+\S+|-\S+))*)\s+([a-z][a-z-]*)([^;&|]*)")
+CALL = re.compile(r"(?:^|[\s;&|(!])git[- ]ledger((?:\s+(?:-C\s+\S+|-\S+))*)\s+([a-z][a-z-]*)([^;&|]*)")
 _DROPS = re.compile(
     r"\|\|\s*(?:true|:|exit 0|echo\b|printf\b)|;\s*(?:true|exit 0)\b|\bset \+e\b"
     r"|(?:^|;\s*)(?:if|while|until|!)\s+git[- ]ledger\b|(?:\$\(|`)\s*git[- ]ledger (?:gate|verify|record|run)\b"
@@ -58,8 +60,20 @@ class Call:
 def calls_of(script: Place) -> Iterator[Call]:
     """Yield the calls of `git ledger` in a script."""
     for line in script.commands():
-        for found in _CALL.finditer(line.text):
+        for found in CALL.finditer(line.text):
             yield Call(line.line, found[2], tuple(found[3].split()), line.text)
+
+
+def loosened(line: int, job: str, option: str) -> Finding:
+    """Return the finding of an option that bears, for every change, what a maintainer may bear once."""
+    return blocking(
+        "gate-loosened",
+        RULE,
+        place_of(line, job),
+        expected="a maintainer to say so, once, for one change",
+        found=f"{option} for every change",
+        remedy=f"take {option} out of the workflow",
+    )
 
 
 def place_of(line: int, job: str) -> str:
@@ -144,11 +158,4 @@ def word_faults(script: Place, *, job: str, is_gate: bool) -> Iterator[Finding]:
             )
         loose = [option for option in LOOSE if call.has(option)]
         if call.command in ("gate", "verify") and loose:
-            yield blocking(
-                "gate-loosened",
-                RULE,
-                place_of(call.line, job),
-                expected="a maintainer to say so, once, for one change",
-                found=f"{loose[0]} for every change",
-                remedy=f"take {loose[0]} out of the workflow",
-            )
+            yield loosened(call.line, job, loose[0])

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 
 from gitledger.dataclass import dataclass
 from gitledger.verdict.finding import Finding, blocking
-from gitledger.workflows.check_workflow_calls import LOOSE, RULE, calls_of, place_of
+from gitledger.workflows.check_workflow_calls import CALL, LOOSE, RULE, calls_of, loosened, place_of
 from gitledger.workflows.check_workflow_document import Place
 from gitledger.workflows.check_workflow_shell import assigns, disguised, is_open, stops_running, tolerant_set
 
@@ -25,10 +25,12 @@ __all__ = [
     "Asked",
     "argument_faults",
     "environment_faults",
+    "judges_another",
     "judging_calls",
     "moves",
     "policy_by_variable",
     "policy_faults",
+    "runner_overridden",
     "script_faults",
     "shell_faults",
 ]
@@ -72,7 +74,6 @@ INTO_RUNNER = re.compile(
     re.IGNORECASE,
 )
 """What reaches into every later call of git: variables of the runner, aliases, and where a remote is."""
-_CALL = re.compile(r"(?:^|[\s;&|(!])git[- ]ledger((?:\s+(?:-C\s+\S+|-\S+))*)\s+([a-z][a-z-]*)([^;&|]*)")
 _KNOWN = re.compile(
     r"\$\{\{ *(?:toJSON\( *needs *\)|github\.(?:sha|base_ref|event\.repository\.default_branch)"
     r"|github\.event\.pull_request\.(?:head\.sha|base\.ref|number)(?: *\|\| *github\.sha)?"
@@ -141,7 +142,7 @@ def script_faults(scripts: Sequence[Place], *, job: str, pipes_fail: bool) -> It
             yield _tolerated(line.line, job, line.text, "take it out")
         yield from _unknown(line, job)
         if found := _ASSIGNS.search(line.text) or INTO_RUNNER.search(line.text):
-            yield _changed(line.line, job, found[0].strip())
+            yield runner_overridden(line.line, job, found[0].strip())
         if judging and any(not _KNOWN.fullmatch(said) for said in _EXPRESSION.findall(line.text)):
             yield _tolerated(line.line, job, line.text, "hand it over by env: what is put into a line may end it")
         if not judging:
@@ -152,14 +153,7 @@ def _handed_over(line: Place, job: str) -> Iterator[Finding]:
     """Yield options that a line puts together for the call that judges (`options=(--accept-shards)`)."""
     for option in LOOSE:
         if re.search(rf"(?<![\w-]){option}\b", line.text):
-            yield blocking(
-                "gate-loosened",
-                RULE,
-                place_of(line.line, job),
-                expected="a maintainer to say so, once, for one change",
-                found=f"{option} for every change",
-                remedy=f"take {option} out of the workflow",
-            )
+            yield loosened(line.line, job, option)
     for found in _POLICY.finditer(line.text):
         yield from policy_faults(found[1], line=line.line, job=job)
 
@@ -228,7 +222,7 @@ def environment_faults(table: Place, *, job: str) -> Iterator[Finding]:
     """Yield variables that change what the runner says of itself, or which programs are found."""
     for name, value in table.table.items():
         if _VARIABLE.match(name):
-            yield _changed(value.line, job, f"{name}: {value.text}")
+            yield runner_overridden(value.line, job, f"{name}: {value.text}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +251,7 @@ def judging_calls(scripts: Sequence[Place]) -> Iterator[Asked]:
     """Yield the calls of scripts that judge."""
     for line in (line for script in scripts for line in script.commands()):
         text = _REDIRECT.sub(lambda found: " " * len(found[0]), line.text)
-        for found in _CALL.finditer(_bare(text)):
+        for found in CALL.finditer(_bare(text)):
             words, before = (
                 _words(text[found.start(3) : found.end(3)]),
                 _words(text[found.start(1) : found.end(1)]),
@@ -285,16 +279,16 @@ def argument_faults(asked: Asked, *, job: str, folders: Sequence[str] = ()) -> I
     `folders` are those that the repository was checked out to.
     """
     if {"--help", "-h", "--version"} & {*asked.words, *asked.before}:
-        yield _elsewhere(asked.line, job, "it prints a page and judges nothing")
+        yield judges_another(asked.line, job, "it prints a page and judges nothing")
     if asked.folder and asked.folder.removeprefix("./").rstrip("/") not in folders:
-        yield _elsewhere(asked.line, job, f"-C {asked.folder}")
+        yield judges_another(asked.line, job, f"-C {asked.folder}")
     for word in asked.before:
         if word.startswith("-C") and word != "-C":
-            yield _elsewhere(asked.line, job, word)
+            yield judges_another(asked.line, job, word)
     expected = ""
     for word in asked.words:
         if not expected and not word.startswith("-") and not _JUDGED.fullmatch(word):
-            yield _elsewhere(asked.line, job, word)
+            yield judges_another(asked.line, job, word)
         expected = word if not expected and word in _TAKES else ""
     if (time := asked.value("--at")) is not None:
         yield blocking(
@@ -336,9 +330,9 @@ def moves(scripts: Sequence[Place], *, job: str, folders: Sequence[str] = ()) ->
             words = _words(line.text[found.start(1) :])[1:2]
             if words and words[0].removeprefix("./").rstrip("/") in folders:
                 continue
-            yield _elsewhere(line.line, job, line.text)
+            yield judges_another(line.line, job, line.text)
         if _CHECKS_OUT.search(bare):
-            yield _elsewhere(line.line, job, line.text)
+            yield judges_another(line.line, job, line.text)
 
 
 def _filled(ref: str, name: str, value: str) -> str:
@@ -373,7 +367,8 @@ def _tolerated(line: int, job: str, found: str, remedy: str) -> Finding:
     )
 
 
-def _changed(line: int, job: str, found: str) -> Finding:
+def runner_overridden(line: int, job: str, found: str) -> Finding:
+    """Return the finding of a job that reaches into what the runner says, or into which programs are found."""
     return blocking(
         "runner-overridden",
         RULE,
@@ -384,7 +379,8 @@ def _changed(line: int, job: str, found: str) -> Finding:
     )
 
 
-def _elsewhere(line: int, job: str, found: str) -> Finding:
+def judges_another(line: int, job: str, found: str) -> Finding:
+    """Return the finding of a job that works somewhere else than on the change."""
     return blocking(
         "gate-judges-another",
         RULE,

@@ -12,17 +12,19 @@ from gitledger.workflows.check_workflow_gate import (
     INTO_RUNNER,
     argument_faults,
     environment_faults,
+    judges_another,
     judging_calls,
     moves,
     policy_by_variable,
     policy_faults,
+    runner_overridden,
     script_faults,
     shell_faults,
 )
 from gitledger.workflows.check_workflow_github import Job, Workflow, condition, is_always
 from gitledger.workflows.check_workflow_shell import assigns
 
-__all__ = ["GATE_RULES", "judges_another"]
+__all__ = ["GATE_RULES"]
 
 _NEEDS = re.compile(r"\$\{\{\s*toJSON\(\s*needs\s*\)\s*\}\}", re.IGNORECASE)
 _LENIENT = re.compile(
@@ -96,7 +98,7 @@ def scripts(flow: Workflow) -> Iterator[Finding]:
             yield from moves([script], job=gate.name, folders=folders)
             place = step.get("working-directory") or default.get("working-directory")
             if place and place.text.removeprefix("./").rstrip("/") not in folders:
-                yield judges_another(place, gate, f"working-directory: {place.text}")
+                yield judges_another(place.line, gate.name, f"working-directory: {place.text}")
         for step in gate.steps:
             yield from policy_faults(step.get("with", "policy-from").text or None, line=step.line, job=gate.name)
 
@@ -105,26 +107,7 @@ def _prepared(script: Place, gate: Job) -> Iterator[Finding]:
     """Yield lines of earlier steps that reach into the later ones."""
     for line in script.commands():
         if found := INTO_RUNNER.search(line.text):
-            yield blocking(
-                "runner-overridden",
-                RULE,
-                place_of(line.line, gate.name),
-                expected="the runner's own word for commit, branch and programs",
-                found=found[0],
-                remedy="take it out of the job that judges",
-            )
-
-
-def judges_another(place: Place, gate: Job, found: str) -> Finding:
-    """Return the finding of a job that works somewhere else than on the change."""
-    return blocking(
-        "gate-judges-another",
-        RULE,
-        place_of(place.line, gate.name),
-        expected="the commit that the runner is about, where it was checked out",
-        found=found,
-        remedy="git ledger gate, and no more",
-    )
+            yield runner_overridden(line.line, gate.name, found[0])
 
 
 def same_name(flow: Workflow) -> Iterator[Finding]:

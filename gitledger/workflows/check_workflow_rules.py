@@ -21,9 +21,9 @@ from gitledger.workflows.check_workflow_calls import (
     word_faults,
 )
 from gitledger.workflows.check_workflow_document import Place
-from gitledger.workflows.check_workflow_gate import shell_faults
+from gitledger.workflows.check_workflow_gate import judges_another, shell_faults
 from gitledger.workflows.check_workflow_github import Workflow, condition, runs_after_failure
-from gitledger.workflows.check_workflow_judging import GATE_RULES, judges_another
+from gitledger.workflows.check_workflow_judging import GATE_RULES
 
 __all__ = ["RULES"]
 
@@ -144,7 +144,7 @@ def checked_out(flow: Workflow) -> Iterator[Finding]:
                 )
             other = step.get("with", "repository")
             if other and not _OWN.search(other.text):
-                yield judges_another(other, job, f"repository: {other.text}")
+                yield judges_another(other.line, job.name, f"repository: {other.text}")
             if hostile and job.is_shard and _HEAD.search(ref.text):
                 yield blocking(
                     "untrusted-checkout",

@@ -15,7 +15,6 @@ from gitledger.suites.exit_status import summarise_exit_status
 from gitledger.suites.junit import summarise_junit
 from gitledger.suites.report_file import (
     FileStamp,
-    is_pattern,
     is_written_between,
     read_reports,
     report_files,
@@ -32,8 +31,8 @@ def look_at_report(results: ResultsConfig, root: Path) -> FileStamp | None:
     """Return the state of the report before the run, None where there is none or none is declared."""
     if results.file is None:
         return None
-    if is_pattern(results.file):
-        return stamp_all(report_files(root, results.file))
+    if results.is_pattern:
+        return stamp_all(report_files(root, results))
     return stamp(root / results.file)
 
 
@@ -56,7 +55,7 @@ def result_of_run(
 
     def is_fresh(path: Path) -> bool:
         now = stamp(path)
-        if earlier is not None and is_pattern(results.file or ""):
+        if earlier is not None and results.is_pattern:
             return now is not None and now.changed_ns > earlier.changed_ns
         return is_written_between(earlier, now)
 
@@ -83,7 +82,7 @@ def result_of_leftover(report: ResultsConfig, root: Path, now: datetime) -> Suit
 
 def _read(report: ResultsConfig, root: Path, ended: ChildExit, is_fresh: Callable[[Path], bool]) -> SuiteResult:
     try:
-        paths = [path for path in report_files(root, report.file or "") if stamp(path) is not None]
+        paths = [path for path in report_files(root, report) if stamp(path) is not None]
         fresh = all(is_fresh(path) for path in paths)
         documents = read_reports(paths)
     except DecodeError as error:
