@@ -91,6 +91,12 @@ class CatFile:
             self._kept[oid] = kind, content
             self._kept_bytes += len(content)
 
+    def hang_up(self) -> None:
+        """Tell git that nothing more is asked, without waiting for its end; `close` does that."""
+        with self._turn:
+            if self._talk is not None:
+                self._talk.hang_up()
+
     def close(self) -> None:
         """End git; it is started anew when it is asked again."""
         with self._turn:

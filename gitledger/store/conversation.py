@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 import weakref
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import IO
 
 from gitledger.store.git import LOCAL_TIMEOUT_S, Git, readable
@@ -64,6 +65,12 @@ class Conversation:
         found = bytes(memoryview(self._held)[:size])
         del self._held[:size]
         return found
+
+    def hang_up(self) -> None:
+        """Say that no question will follow: the process ends by itself then, and `close` finds it gone."""
+        with suppress(OSError):
+            if self._child.stdin is not None:
+                self._child.stdin.close()
 
     def complaint(self) -> str:
         """Return what it said on stderr since this was last asked for, as one short line."""

@@ -83,7 +83,8 @@ def sweep_dead(common: Path) -> tuple[Path, ...]:
     """Remove the lock files of transactions whose process is gone, and return them."""
     removed: list[Path] = []
     with contextlib.suppress(OSError):
-        for account in sorted((common / _FOLDER).glob(f"*{_SUFFIX}")):
+        named = [path for path in (common / _FOLDER).iterdir() if path.name.endswith(_SUFFIX)]
+        for account in sorted(named):
             removed += _sweep(common, account)
     return tuple(removed)
 

@@ -56,7 +56,7 @@ class LateLibgit:
                 for name in _FORWARDED:  # a hundred thousand reads should not pay for what the first few spared
                     setattr(self, name, getattr(whole, name))
                 self._whole = whole
-                self._few.close()
+                self._few.hang_up()
             return self._whole
 
     def _asked(self, few: Callable[[CatFile], T], whole: Callable[[GitObjects], T]) -> T:

@@ -306,7 +306,7 @@ class LibgitObjects:
         if not self._durable or not written:
             return
         try:
-            sync_files(self._common / "objects" / oid[:2] / oid[2:] for oid in written)
+            sync_files(f"{self._common}/objects/{oid[:2]}/{oid[2:]}" for oid in written)
         except OSError as error:
             self._unsynced |= written
             raise store_unwritable(self._common, _said(error)) from error

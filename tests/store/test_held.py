@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -119,13 +122,62 @@ def test_an_account_that_another_sweeper_works_on_is_left_to_it(tmp_path, lock):
     assert sweep_dead(tmp_path) == (lock,)
 
 
+def seen_by(asked):
+    """Return an `fsync` that waits for nothing and notes what it was asked for, and by which thread."""
+
+    def fsync(file):
+        asked.append((os.readlink(f"/proc/self/fd/{file}"), threading.get_ident()))
+
+    return fsync
+
+
 def test_what_is_made_durable_is_asked_for_file_by_file_with_its_folders(tmp_path, monkeypatch):
     asked = []
-    monkeypatch.setattr(os, "fsync", lambda file: asked.append(os.readlink(f"/proc/self/fd/{file}")))
+    monkeypatch.setattr(os, "fsync", seen_by(asked))
     (tmp_path / "ab").mkdir()
     (tmp_path / "ab" / "one").write_text("1")
-    sync_files([tmp_path / "ab" / "one", tmp_path / "cd" / "packed meanwhile"])
-    assert sorted(asked) == sorted(map(str, (tmp_path, tmp_path / "ab", tmp_path / "ab" / "one")))
+    sync_files(str(tmp_path / path) for path in ("ab/one", "cd/packed meanwhile"))
+    assert sorted(path for path, _ in asked) == sorted(
+        map(str, (tmp_path, tmp_path / "ab", tmp_path / "ab" / "one"))
+    )
+    assert {thread for _, thread in asked} == {threading.get_ident()}  # a quick disk is waited for as one goes
+
+
+def test_a_slow_disk_is_asked_for_the_rest_at_once_and_for_nothing_less(tmp_path, monkeypatch):
+    asked = []
+    note = seen_by(asked)
+
+    def slow(file):
+        time.sleep(0.02)
+        note(file)
+
+    monkeypatch.setattr(os, "fsync", slow)
+    files = [tmp_path / f"{number:02x}" / "object" for number in range(6)]
+    for file in files:
+        file.parent.mkdir()
+        file.write_text("x")
+    sync_files(map(str, files))
+    assert sorted(path for path, _ in asked) == sorted(
+        str(path) for path in {tmp_path, *files, *(file.parent for file in files)}
+    )
+    assert len({thread for _, thread in asked}) > 2
+
+
+def test_what_the_disk_refuses_is_raised_from_any_thread(tmp_path, monkeypatch):
+    files = [tmp_path / f"{number:02x}" for number in range(4)]
+    for file in files:
+        file.write_text("x")
+
+    for patience_s in (1.0, 0.0):
+
+        def refuse(file):
+            if os.readlink(f"/proc/self/fd/{file}") == str(files[-1]):
+                raise OSError(errno.EIO, "refused")
+
+        monkeypatch.setattr("gitledger.store.durable._PATIENCE_S", patience_s)
+        monkeypatch.setattr(os, "fsync", refuse)
+        with pytest.raises(OSError, match="refused"):
+            sync_files(map(str, files))
 
 
 def test_every_new_object_is_on_the_disk_before_the_first_ref_moves_and_all_in_one_go(
@@ -135,7 +187,7 @@ def test_every_new_object_is_on_the_disk_before_the_first_ref_moves_and_all_in_o
     waits: list[set[str]] = []
 
     def note(paths):
-        files = {path.parent.name + path.name for path in paths}
+        files = {"".join(path.split("/")[-2:]) for path in paths}
         assert git_repo.git("for-each-ref") == ""
         waits.append(files)
 
