@@ -9,6 +9,7 @@ import struct
 
 import pytest
 
+from gitledger.store import index_file
 from gitledger.store.git import Git
 from gitledger.store.index_file import Indexed, Suspects, read_index
 from gitledger.store.worktree import work_tree_state
@@ -151,6 +152,41 @@ def test_only_what_changed_in_the_second_of_the_index_or_is_flagged_is_suspect(g
         index_of(git_repo), written_s=min(int((git_repo.path / n).stat().st_ctime) for n in "abcd")
     )
     assert [entry.path for entry in at_once.entries] == ["a", "b", "c", "d"]
+
+
+def entry_bytes(chance: random.Random, number: int) -> bytes:
+    """Return an entry that git could have written: mostly an ordinary file, at times anything else."""
+    ctime = chance.choice([999, 999, 999, 1_000, 1_001, 0, 255, 256, 1 << 24, 0xFFFF_FFFF])
+    mode = chance.choice([0o100644, 0o100644, 0o100755, 0o120000, 0o160000])
+    name = b"%05d" % number + b"n" * chance.choice([0, 1, 2, 3, 4, 5, 6, 7, 8, 30, 0xFFF])
+    flags = chance.choice([0, 0, 0, 0, 0, 0x8000, 0x4000, 0x1000, 0x2000]) | min(len(name), 0xFFF)
+    more = struct.pack(">H", chance.choice([0x4000, 0x2000])) if flags & 0x4000 else b""
+    stat = chance.randbytes(20)
+    entry = struct.pack(">I", ctime) + stat + struct.pack(">I", mode) + chance.randbytes(32)
+    entry += struct.pack(">H", flags) + more + name
+    return entry + b"\0" * (8 - len(entry) % 8)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_ordinary_entries_are_passed_over_in_runs_and_none_of_the_others(monkeypatch, seed):
+    chance = random.Random(seed)
+    odd = chance.choice([0.02, 0.3, 1])
+    ordinary = random.Random(3)
+    entries = []
+    for number in range(200):
+        entry = entry_bytes(chance, number)
+        while chance.random() > odd and (entry[:4], entry[26:27], entry[60] >> 4) != (b"\0\0\3\xe7", b"\x81", 0):
+            entry = entry_bytes(ordinary, number)
+        entries.append(entry)
+    data = b"DIRC" + struct.pack(">II", 3, len(entries)) + b"".join(entries)
+    data += chance.choice([b"", b"TREE" + struct.pack(">I", 3) + b"abc"]) + chance.choice([bytes(20), b"\7" * 20])
+    written_s = chance.choice([0, 1, 256, 1_000, 1_001, 1 << 24, 0xFFFF_FFFF, 1 << 40])
+    found = {}
+    for run in (1, 2, 3, 7, 200, 201):
+        monkeypatch.setattr(index_file, "_RUN", run)
+        found[run] = read_index(data, written_s=written_s)
+    assert found[201] is not None  # no run at all: each entry by itself
+    assert all(one == found[201] for one in found.values())
 
 
 @pytest.mark.parametrize("kind", ["2", "4", "split"])
