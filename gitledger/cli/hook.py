@@ -5,12 +5,16 @@ from __future__ import annotations
 import functools
 import sys
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
 from gitledger.cli.output import Output
 from gitledger.cli.world import enter, signer_of, user_name
-from gitledger.errors import EXIT_NO, EXIT_YES
+from gitledger.errors import EXIT_NO, EXIT_YES, UsageError
+
+if TYPE_CHECKING:
+    from gitledger.workflows.session import Session
 
 
 @click.command("hook", short_help="What installed hooks call")
@@ -27,7 +31,6 @@ def command(output: Output, name: str, arguments: tuple[str, ...]) -> int:  # no
     """
     from gitledger.cli.run_screen import Screen
     from gitledger.report.text import finding_lines
-    from gitledger.store.git import without_repository
     from gitledger.workflows.pre_push import pre_push
     from gitledger.workflows.pushed_refs import seen_push
     from gitledger.workflows.run_hook import PushRun
@@ -36,8 +39,7 @@ def command(output: Output, name: str, arguments: tuple[str, ...]) -> int:  # no
         output.message("git ledger: skipped by GITLEDGER_SKIP")
         return EXIT_YES
     text = sys.stdin.read()
-    output = replace(output, environ=without_repository(output.environ))
-    session = enter(output)
+    output, session = _pushing(output)
     seen = seen_push(session.repo, text, arguments, output.environ)
     runs = PushRun(
         signer=functools.cache(lambda: signer_of(output, session, None)),  # one passphrase, however many refs
@@ -50,8 +52,30 @@ def command(output: Output, name: str, arguments: tuple[str, ...]) -> int:  # no
             output.message(f"git ledger: {ref}")
             for line in finding_lines(verdict.verdict.findings, color=False):
                 output.message(line)
-    for text in (*(seen.messages if done.messages else ()), *done.messages):
+    is_worth_saying = bool(done.messages) or not seen.lines
+    for text in (*(seen.messages if is_worth_saying else ()), *done.messages):
         output.message(f"git ledger: {text}")
     if not done.allowed:
         output.message("git ledger: record what is missing and push again; `git push --no-verify` skips this hook")
     return EXIT_YES if done.allowed else EXIT_NO
+
+
+def _pushing(output: Output) -> tuple[Output, Session]:
+    """Return the session of the repository that is pushed from, and the command's world without git's pointers.
+
+    It is the one that the hook's folder lies in, unless git was told of another (`git --git-dir=…`, GIT_DIR), of
+    which the folder knows nothing: it may lie in a third one, whose remotes and evidence are not this push's.
+    """
+    from gitledger.store.git import without_repository
+
+    inner = replace(output, environ=without_repository(output.environ))
+    told = output.environ.get("GIT_DIR")
+    try:
+        session = enter(inner)
+    except UsageError as error:
+        if not told or error.code != "not-a-repository":
+            raise
+    else:
+        if not told or session.repo.git_dir == (output.directory / told).resolve():
+            return inner, session
+    return inner, replace(enter(output), environ=inner.environ)

@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 IN_PUSH_VARIABLE = "GITLEDGER_IN_PUSH"
-"""Set for every git that we start here, so that our own hooks know that they are not to publish again."""
+"""Set for every git that we start here, so that hooks of the user's own can tell; ours believe no variable."""
 
 _GUARD = {IN_PUSH_VARIABLE: "1"}
 _FETCH = (
@@ -195,5 +195,5 @@ def not_published(remote: str, why: str) -> StoreError:
     return StoreError(
         "publish-failed",
         f"the ledger could not be published to {remote}: {why}",
-        f"everything is kept here; when {remote} can be reached: git ledger sync {remote}",
+        f"git ledger sync {remote}, when it can be reached; everything is kept here",
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from gitledger.dataclass import dataclass
 from gitledger.errors import StoreError, UsageError
 from gitledger.records.ids import CommitId
-from gitledger.store.remote import IN_PUSH_VARIABLE
 from gitledger.store.repository import Repository
 from gitledger.store.sync import NETWORK_TIMEOUT_S
 
@@ -45,14 +44,7 @@ def find_target(
         raise UsageError("no-target", f"{remote} {what}, so there is no policy to apply", _HINT)
     name = f"refs/remotes/{remote}/{branch}"
     if repo.objects.read_ref(name) != commit or repo.objects.read_commit(commit) is None:
-        done = repo.git.run(
-            *_FETCH,
-            remote,
-            f"+refs/heads/{branch}:{name}",
-            statuses=_ENDED,
-            timeout_s=timeout_s,
-            env={IN_PUSH_VARIABLE: "1"},
-        )
+        done = repo.git.run(*_FETCH, remote, f"+refs/heads/{branch}:{name}", statuses=_ENDED, timeout_s=timeout_s)
         if done.status:
             raise done.failure("fetch-failed", f"check that {remote} can be reached: git ls-remote {remote}")
         commit = repo.objects.read_ref(name) or commit

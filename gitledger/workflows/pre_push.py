@@ -9,7 +9,7 @@ from dataclasses import field, replace
 from gitledger.dataclass import dataclass
 from gitledger.errors import ConfigError, LedgerError, UsageError
 from gitledger.store.refs import INBOX_PREFIX
-from gitledger.store.remote import IN_PUSH_VARIABLE
+from gitledger.store.repository import Repository
 from gitledger.store.ssh_sharing import one_connection
 from gitledger.workflows.judge import Verified, verify
 from gitledger.workflows.publish import sync_with
@@ -23,6 +23,7 @@ __all__ = ["MODES", "PushLine", "Pushed", "parse_push", "pre_push"]
 MODES = ("block", "warn", "run", "off")
 MODE_KEY = "gitledger.prePush"
 _OURS = ("refs/notes/gitledger/", INBOX_PREFIX)
+_MAYBE = frozenset({0, 1, 128})
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ def parse_push(text: str) -> tuple[PushLine, ...]:
     """Return the refs of a push from the hook's standard input; raises `UsageError` `bad-hook-input`."""
     lines = []
     for line in text.splitlines():
-        words = line.split(" ")
+        words = line.rsplit(" ", 3)  # the first is what was typed, as `HEAD@{1 day ago}`
         if len(words) != 4:
             raise UsageError("bad-hook-input", f"not a line of git's pre-push input: {line[:80]!a}", "git push")
         lines.append(PushLine(*words))
@@ -90,13 +91,13 @@ def pre_push(
     Judged by the policy of the remote's default branch, and a branch that its own policy at the remote protects by
     that too; by that of the pushed commit only where the remote's can't be had, and as far as it blocks. Branches
     that policy protects are judged in `block` mode, the others in the mode of `git config gitledger.prePush`, else
-    of the policy. In `run` mode what is stale is run first, by `runs`, and then judged in `block` mode. A push of
-    nothing but the ledger, deletions, and pushes made by our own sync are let through.
+    of the policy. In `run` mode what is stale is run first, by `runs`, and then judged in `block` mode. Deletions
+    and a push of nothing but the ledger are let through, and so are those of our own sync: by what they push, and
+    by no word of the environment, which whatever we start would hand on to pushes of its own.
     """
-    result = Pushed()
     pushed = [line for line in lines if not line.is_delete and not line.is_ours]
-    if session.environ.get(IN_PUSH_VARIABLE) or not pushed:
-        return result
+    if not pushed:
+        return Pushed()
     with one_connection(session.repo, url or remote) as repo:
         return _hooked(replace(session, repo=repo), (remote, url), pushed, clock, runs)
 
@@ -180,7 +181,7 @@ def _judge_line(
             result.messages.append(runs.of(session, commit, policy_from=rules.commit, left_s=left_s))
             verdict = verify(session, commit, policy_from=rules.commit)
     except LedgerError as error:
-        if commit is None and error.code == "unknown-commit":  # a tag of a tree or a blob: nothing to judge
+        if commit is None and _is_no_commit(session.repo, line.local_oid):
             return
         text = f"{line.remote_ref}: can't be judged: {error}"
         if mode == "block":
@@ -195,6 +196,15 @@ def _judge_line(
         result.refuse(f"{line.remote_ref}: evidence failed (policy {rules.source}); the push is stopped")
     else:
         result.messages.append(f"{line.remote_ref}: evidence failed (policy {rules.source}); only a warning")
+
+
+def _is_no_commit(repo: Repository, oid: str) -> bool:
+    """Tell whether what is pushed is a tree or a blob, or a tag of one: there is nothing to judge.
+
+    What can't be read here (it may lie where GIT_ALTERNATE_OBJECT_DIRECTORIES pointed the push) is no such thing.
+    """
+    peeled = repo.git.run("cat-file", "-t", f"{oid}^{{}}", statuses=_MAYBE)
+    return peeled.text in ("tree", "blob")
 
 
 def _publish(session: Session, remote: str | None, left_s: float, result: Pushed) -> None:

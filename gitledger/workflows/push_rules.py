@@ -15,7 +15,7 @@ from gitledger.config.schema import HooksConfig
 from gitledger.dataclass import dataclass
 from gitledger.errors import ConfigError, LedgerError, StoreError
 from gitledger.records.ids import CommitId
-from gitledger.store.remote import IN_PUSH_VARIABLE, remote_names
+from gitledger.store.remote import remote_names
 from gitledger.store.repository import Repository
 from gitledger.workflows.trusted import read_config
 
@@ -147,6 +147,5 @@ def _default_branch(
         return None, remote
     if repo.objects.read_commit(commit) is None:
         left_s = max(0.0, deadline - clock())
-        guard = {IN_PUSH_VARIABLE: "1"}
-        repo.git.run(*_FETCH, "--", remote, f"{_HEADS}{branch}", timeout_s=left_s, env=guard)
+        repo.git.run(*_FETCH, "--", remote, f"{_HEADS}{branch}", timeout_s=left_s)
     return commit, f"{remote}/{branch}"

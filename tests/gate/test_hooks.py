@@ -60,12 +60,14 @@ def silent_server() -> Iterator[str]:
         connection.close()
 
 
-def push(hosted, *args: str, where: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a real `git push`, which must end by itself."""
+def push(
+    hosted, *args: str, where: Path | None = None, env: dict[str, str] | None = None, before: tuple[str, ...] = ()
+) -> subprocess.CompletedProcess[str]:
+    """Run a real `git push`, with options of git's `before` that word, which must end by itself."""
     return subprocess.run(
-        ["git", "push", *args],
+        ["git", *before, "push", *args],
         cwd=where or hosted.path,
-        env=dict(hosted.repo.env),
+        env=dict(hosted.repo.env) | (env or {}),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -201,7 +203,79 @@ def test_where_nothing_can_be_seen_of_a_push_head_is_judged(make_pushing):
     done = hosted.ledger("hook", "pre-push", expect=1)
     assert "refs/heads/main: evidence failed" in done.err
     assert "hides what is pushed" in done.err
-    assert hosted.ledger("hook", "pre-push", "origin", "url").err == ""  # git itself: there is nothing to push
+
+
+@pytest.mark.parametrize("reader", ['git lfs pre-push "$@"', "(no use_stdin)"], ids=["git lfs", "lefthook"])
+def test_refs_that_somebody_else_has_read_are_not_taken_for_none(make_pushing, reader):
+    """git hands a hook its input once; `git lfs pre-push` reads it, and lefthook hands on none unless told to."""
+    hosted = make_pushing()
+    line = "cat >/dev/null" if "lfs" in reader else "exec </dev/null"
+    hosted.repo.write(".git/hooks/pre-push", f'#!/bin/sh\n{line}\ngit-ledger hook pre-push "$@"\n', mode=0o755)
+    done = push(hosted, "origin", "main")
+    assert (done.returncode, "refs/heads/main: evidence failed" in done.stdout) == (1, True)
+    assert "handed no refs" in done.stdout
+    hosted.repo.git("checkout", "-q", "-b", "topic", "main~1")
+    done = push(hosted, "origin", "main:other")  # what can't be judged is said, and HEAD is there already
+    assert (done.returncode, "handed no refs" in done.stdout) == (0, True)
+    hosted.repo.git("branch", "-qD", "main")
+    hosted.repo.git("fetch", "-q", "origin")
+    assert "git ledger" not in push(hosted, "origin", "topic:main").stdout
+
+
+def test_a_push_of_nothing_is_told_from_one_that_is_hidden_where_git_itself_calls(make_pushing):
+    hosted = make_pushing()
+    hosted.ledger("init")
+    done = push(hosted, "origin", "main~1:main")
+    assert (done.returncode, done.stdout.strip()) == (0, "Everything up-to-date")
+    hook = hosted.path / ".git/hooks/pre-push"
+    hook.rename(hook.with_name("ours"))
+    hosted.repo.write(".git/hooks/pre-push", f'#!/bin/sh\ncat >/dev/null\n"{hook.parent}/ours" "$@"\n', mode=0o755)
+    done = push(hosted, "origin", "main")
+    assert (done.returncode, "refs/heads/main: evidence failed" in done.stdout) == (1, True)
+
+
+def test_what_is_pushed_from_another_repository_than_the_hooks_folder_is_judged_there(make_pushing, tmp_path):
+    """`git --git-dir` leaves the folder as it is, and that may lie nowhere, or in a clone of something else."""
+    hosted = make_pushing()
+    hosted.ledger("init")
+    other, told = tmp_path / "other", f"--git-dir={hosted.path}/.git"
+    hosted.repo.git("clone", "-q", str(hosted.server), str(other))
+    nowhere = tmp_path / "nowhere"
+    nowhere.mkdir()
+    dots = {"GIT_DIR": str(hosted.path / ".git"), "GIT_WORK_TREE": str(hosted.path)}
+    for where, env in ((other, {}), (nowhere, {}), (other, dots), (hosted.path / "src", dots)):
+        done = push(hosted, "origin", "main:topic", where=where, env=env, before=() if env else (told,))
+        assert (done.returncode, "refs/heads/topic: evidence failed" in done.stdout) == (1, True), done.stdout
+    hosted.record("it")
+    assert push(hosted, "origin", "main:topic", where=other, before=(told,)).returncode == 0
+    assert stands(hosted, "refs/notes/gitledger/records") != ""
+
+
+def test_a_commit_that_can_not_be_read_here_is_not_taken_for_none(make_pushing, tmp_path):
+    """It lies where the push alone is pointed: nobody can judge it, so nobody lets it through."""
+    hosted = make_pushing()
+    hosted.ledger("init")
+    hosted.repo.git("clone", "-q", str(hosted.path), str(tmp_path / "other"))
+    other = type(hosted.repo)(tmp_path / "other", hosted.repo.env)
+    commit = other.commit({"src/a": "3"})
+    where = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": str(tmp_path / "other/.git/objects")}
+    done = push(hosted, "origin", f"{commit}:refs/heads/topic", env=where)
+    assert (done.returncode, "refs/heads/topic: can't be judged" in done.stdout) == (1, True), done.stdout
+    assert stands(hosted, "refs/heads/topic") == ""
+
+
+def test_no_variable_says_of_a_push_that_it_is_our_own(make_pushing):
+    """What we start gets one, and hands it on: a server's hook that pushes to a mirror is nobody's ledger."""
+    hosted = make_pushing()
+    hosted.ledger("init")
+    assert push(hosted, "origin", "main", env={"GITLEDGER_IN_PUSH": "1"}).returncode == 1
+
+
+def test_a_ref_as_it_was_typed_may_hold_blanks(make_pushing):
+    hosted = make_pushing()
+    hosted.ledger("init")
+    done = push(hosted, "origin", "HEAD@{0 days ago}:refs/heads/topic")
+    assert (done.returncode, "refs/heads/topic: evidence failed" in done.stdout) == (1, True), done.stdout
 
 
 def test_one_push_asks_for_a_passphrase_once(make_pushing, tmp_path):
@@ -224,5 +298,5 @@ def test_one_push_asks_for_a_passphrase_once(make_pushing, tmp_path):
     hosted.ledger("init", "--key", str(hosted.key("alice")))
     done = push(hosted, "origin", "main", "twin")
     assert done.returncode == 1
-    assert done.stdout.count("ran 1 shards") == 2, done.stdout
+    assert done.stdout.count("ran 1 shard") == 2, done.stdout
     assert (tmp_path / "asked").read_text().split() == ["x"]
