@@ -153,4 +153,4 @@ def _seconds(option: str, text: str) -> float:
     try:
         return parse_duration(text)
     except ValueError as error:
-        raise UsageError("bad-duration", f"{option} {text!a}: {error}", f"{option} 30m") from error
+        raise UsageError("bad-duration", f"{option} {text!a}: {error}", f"give {option} 30m") from error

@@ -7,6 +7,7 @@ import click
 from gitledger.cli.output import Output
 from gitledger.cli.world import enter, with_json, with_policy
 from gitledger.errors import EXIT_NO, EXIT_YES
+from gitledger.wording import counted
 
 
 @click.command("flaky", short_help="Tests whose outcome changed while their inputs did not")
@@ -36,7 +37,7 @@ def command(output: Output, policy_from: str | None, exit_code: bool, as_json: b
         rows = []
         for test in found:
             ends = ", ".join(f"{count} {outcome}" for outcome, count in sorted(test.outcomes.items()))
-            again = f", {test.reruns} reruns" if test.reruns else ""
+            again = f", {counted(test.reruns, 'rerun')}" if test.reruns else ""
             rows.append((str(test.key), ends + again, escaped(test.node_id)))
         output.result("\n".join(table(rows)) or "no test changed its outcome under one manifest")
     return EXIT_NO if exit_code and found else EXIT_YES

@@ -7,6 +7,7 @@ import click
 from gitledger.cli.output import Output
 from gitledger.cli.world import enter, with_json
 from gitledger.errors import EXIT_NO, EXIT_YES
+from gitledger.wording import counted
 
 
 @click.command("fsck", short_help="Look at every record, body and ref, and name what is damaged")
@@ -34,5 +35,6 @@ def command(output: Output, as_json: bool) -> int:
         if problem.remedy and (problem.is_damage or output.verbose):
             output.result(f"    {escaped(problem.remedy)}")
     word = "clean" if done.is_clean else "damaged"
-    output.result(f"{word}: {done.records} records on {done.commits} commits, {done.bodies} bodies")
+    bodies = counted(done.bodies, "body", "bodies")
+    output.result(f"{word}: {counted(done.records, 'record')} on {counted(done.commits, 'commit')}, {bodies}")
     return EXIT_YES if done.is_clean else EXIT_NO

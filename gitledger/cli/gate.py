@@ -11,6 +11,7 @@ import click
 from gitledger.cli.output import Output
 from gitledger.cli.world import enter, signer_of, user_name, with_json, with_key, with_offline, with_policy
 from gitledger.errors import EXIT_NO, EXIT_YES, TrustError, UsageError
+from gitledger.wording import counted
 
 if TYPE_CHECKING:
     from gitledger.trust.signer import Signer
@@ -195,8 +196,8 @@ def _check(output: Output, workflow: str, *, as_json: bool) -> int:
         output.document(document)
     else:
         output.result("\n".join(finding_lines(checked.findings, color=output.color)))
-        word = "holds" if checked.passed else f"{len(checked.findings)} rules broken"
-        output.result(f"{workflow}: a gate of {checked.jobs} {checked.kind} jobs: {word}")
+        word = "holds" if checked.passed else f"broken: {counted(len(checked.findings), 'rule')}"
+        output.result(f"{workflow}: a gate of {counted(checked.jobs, f'{checked.kind} job')}: {word}")
         if output.environ.get("GITHUB_ACTIONS") == "true":
             output.result("\n".join(annotation_lines(checked.findings, file=workflow)))
     return EXIT_YES if checked.passed else EXIT_NO

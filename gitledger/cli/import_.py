@@ -10,6 +10,7 @@ import click
 from gitledger.cli.output import Output
 from gitledger.cli.world import enter, signer_of, user_name, with_json, with_key
 from gitledger.errors import EXIT_YES, UsageError
+from gitledger.wording import counted
 
 
 @click.command("import", short_help="Take over receipts or settings of pytest-gpu-proof")
@@ -50,7 +51,9 @@ def command(
     for item in done:
         name = Path(item.file).name
         what = "was imported before" if item.record is None else f"imported as record {item.record[:12]}"
-        output.result(f"{name}: {what} (commit {item.commit[:12]}, {len(item.receipt.results)} tests)\n")
+        output.result(
+            f"{name}: {what} (commit {item.commit[:12]}, {counted(len(item.receipt.results), 'test')})\n"
+        )
     return EXIT_YES
 
 

@@ -10,6 +10,7 @@ from typing import Any, TextIO
 
 from gitledger.dataclass import dataclass
 from gitledger.errors import UsageError
+from gitledger.wording import suggested
 
 __all__ = ["Output", "show_error", "wants_color"]
 
@@ -87,8 +88,7 @@ def show_error(code: str, message: str, hint: str, status: int, *, as_json: bool
     What a message quotes is cut in the middle where it is long: the code and the hint are always in sight.
     """
     line = f"error: {_short(_printable(' '.join(message.split())))} [{code}]"
-    if hint:
-        line += f"; try: {_short(_printable(' '.join(hint.split())))}"
+    line += suggested(_short(_printable(" ".join(hint.split()))))
     sys.stderr.write(line + "\n")
     if as_json:
         document = {"error": {"code": code, "exit_status": status, "hint": hint, "message": message}}

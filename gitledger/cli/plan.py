@@ -9,6 +9,7 @@ import click
 from gitledger.cli.output import Output
 from gitledger.cli.world import enter, say_what_is_missing, with_json, with_offline, with_policy
 from gitledger.errors import EXIT_NO, EXIT_YES, UsageError
+from gitledger.wording import counted
 
 if TYPE_CHECKING:
     from gitledger.workflows.judge import Plan
@@ -84,9 +85,9 @@ def command(
         say_what_is_missing(output, session)
     for remote, number in waiting.items():
         if number:
-            output.message(
-                f"{number} records not published to {remote}; `git ledger sync {remote}` publishes them"
-            )
+            them = "it" if number == 1 else "them"
+            waits = f"{counted(number, 'record')} not published to {remote}"
+            output.message(f"{waits}; `git ledger sync {remote}` publishes {them}")
     return EXIT_NO if exit_code and not found.is_covered else EXIT_YES
 
 

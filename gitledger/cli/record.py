@@ -12,6 +12,7 @@ from gitledger.cli.output import Output
 from gitledger.cli.streams import OutputError, abandon_stdout
 from gitledger.cli.world import enter, signer_of, user_name, with_json, with_key
 from gitledger.errors import ConfigError, UsageError
+from gitledger.wording import counted, suggested
 
 if TYPE_CHECKING:
     from gitledger.config.schema import Config, PolicyConfig, ResultsConfig
@@ -222,7 +223,7 @@ def _record_capability(
                 "stored": True,
             }
         )
-    output.message(f"git ledger: recorded {len(done.records)} reports: {doctor_summary(done.reports)}")
+    output.message(f"git ledger: recorded {counted(len(done.records), 'report')}: {doctor_summary(done.reports)}")
     return done.exit_status
 
 
@@ -243,7 +244,7 @@ def _report(output: Output, done: Recorded, *, as_json: bool) -> None:
     for line in record_lines(done.receipt, done.result.missing, done.result.last_started, done.result.notes):
         output.message(line)
     if done.error is not None:
-        hint = f"; try: {done.error.hint}" if done.error.hint else ""
+        hint = suggested(done.error.hint)
         sys.stderr.write(f"error: the receipt was not stored: {done.error.message} [{done.error.code}]{hint}\n")
     if as_json:
         output.document(

@@ -8,6 +8,7 @@ import click
 
 from gitledger.cli.output import Output
 from gitledger.cli.world import enter, signer_of, user_name, with_json, with_key, with_offline, with_policy
+from gitledger.wording import suggested
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -142,7 +143,7 @@ def _seconds(text: str | None, option: str) -> float | None:
     try:
         return parse_duration(text)
     except ValueError as error:
-        raise UsageError("bad-duration", f"{option} {text!a}: {error}", f"{option} 30m") from error
+        raise UsageError("bad-duration", f"{option} {text!a}: {error}", f"give {option} 30m") from error
 
 
 def _show(output: Output, result: RunResult, logs: Path) -> None:
@@ -176,7 +177,7 @@ def _ending(result: RunResult) -> str:
         return "interrupted; `git ledger run` resumes"
     if result.stopped is not None:
         error = result.stopped
-        return f"stopped: {error.message} [{error.code}]; try: {error.hint}"
+        return f"stopped: {error.message} [{error.code}]{suggested(error.hint)}"
     if result.merge_error is not None and not result.uncovered:
         return f"not merged: {result.merge_error.message} [{result.merge_error.code}]"
     if result.uncovered:

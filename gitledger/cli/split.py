@@ -7,6 +7,7 @@ import click
 from gitledger.cli.output import Output
 from gitledger.cli.world import enter, with_json
 from gitledger.errors import EXIT_NO, EXIT_YES, UsageError
+from gitledger.wording import counted
 
 
 @click.command("split", short_help="Prove, refresh and judge how suites are cut into parts")
@@ -62,7 +63,9 @@ def _write(output: Output, *, as_json: bool) -> int:
     if as_json:
         output.document({"file": DURATIONS_PATH, "refreshed": refreshed, "tests": total})
     else:
-        output.result(f"{DURATIONS_PATH}: {refreshed} durations from the ledger, {total} in all; commit it")
+        output.result(
+            f"{DURATIONS_PATH}: {counted(refreshed, 'duration')} from the ledger, {total} in all; commit it"
+        )
     return EXIT_YES
 
 

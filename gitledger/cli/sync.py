@@ -9,6 +9,7 @@ import click
 from gitledger.cli.output import Output
 from gitledger.cli.world import enter, with_json, with_policy
 from gitledger.errors import UsageError
+from gitledger.wording import counted
 
 
 @click.command("sync", short_help="Unite the ledger with a remote's")
@@ -71,7 +72,7 @@ def _receive(output: Output, source: str, commits: str | None, policy_from: str 
         name = (item.record or "a line")[:12]
         output.message(f"refused {escaped(name)} on {item.commit[:12]}: {escaped(item.reason)}")
     output.result(
-        f"took {len(done.taken)} records, {done.known} were here, {len(done.refused)} refused "
+        f"took {counted(len(done.taken), 'record')}, {done.known} here already, {len(done.refused)} refused "
         f"(signers of {done.policy[:12]})"
     )
     return 0

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from gitledger.cli.output import Output
+from gitledger.wording import suggested
 
 if TYPE_CHECKING:
     from gitledger.store.inbox import Aside
@@ -53,9 +54,9 @@ def enter(output: Output, *, offline: bool = False) -> Session:
     home = Path(output.environ.get("HOME") or Path.home())
 
     def aside(kept: Aside) -> None:
-        mend = f"; try: {kept.error.hint}" if kept.error.hint else ""
         output.message(
-            f"warning: the notes could not be written: {kept.error.message} [{kept.error.code}]{mend}\n"
+            f"warning: the notes could not be written: {kept.error.message} [{kept.error.code}]"
+            f"{suggested(kept.error.hint)}\n"
             f"git ledger: kept in {kept.ref}, where it counts; the next record or sync after that folds it in"
         )
 

@@ -254,5 +254,5 @@ class Config:
         known = [str(key) for key in self.shard_keys()]
         near = get_close_matches(text, [*known, *self.shards], n=1)
         names = ", ".join(known[:10]) or "none"
-        hint = f"did you mean {near[0]}?" if near else f"declared shards: {names}"
+        hint = f"did you mean {near[0]}?" if near else f"known: {names}"
         raise ConfigError("unknown-shard", f"no shard {text!a} is declared", hint)

@@ -43,7 +43,7 @@ class Section:
             if key in known:
                 continue
             near = _nearest(key, known, 0.5)
-            hint = f"did you mean {near[0]}?" if near else f"known here: {', '.join(sorted(known))}"
+            hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(sorted(known))}"
             where = self.document.where(self.at(key))
             raise ConfigError("unknown-key", f"{where}: unknown key {self.shown_path(key)}", hint)
 

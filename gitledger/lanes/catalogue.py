@@ -63,7 +63,7 @@ def recipe_of(recipe: str, world: World) -> RecipeClaim | Unusable:
     offered = _names(world)
     if recipe not in offered:
         known = ", ".join([*BUILT_IN_IDS, *offered])
-        raise UsageError("unknown-recipe", f"no recipe {recipe!a} is built in or installed", f"one of {known}")
+        raise UsageError("unknown-recipe", f"no recipe {recipe!a} is built in or installed", f"known: {known}")
     return _offered(recipe, world)
 
 

@@ -15,6 +15,7 @@ from dataclasses import field
 from gitledger.dataclass import dataclass
 from gitledger.machine.gpu import MIB, TOOL_TIMEOUT_S
 from gitledger.machine.tool import ask_tool
+from gitledger.wording import counted
 
 __all__ = ["DevicePool", "DeviceState", "find_devices"]
 
@@ -66,7 +67,7 @@ class DevicePool:
         if now is None:
             return "the vendor's tool does not tell of it any more"
         if now.processes:
-            return f"{now.processes} processes compute on it"
+            return f"computed on by {counted(now.processes, 'process', 'processes')}"
         allowed = min(first.used_bytes, first.total_bytes // 2) + SLACK_BYTES
         if now.used_bytes > allowed:
             return f"{now.used_bytes // MIB} MiB of its memory are in use"

@@ -19,6 +19,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, NoReturn
 
+from gitledger.wording import counted
+
 __all__ = ["BLINDING", "Event", "TraceFault", "read_trace"]
 
 MAX_PROCESSES = 100_000
@@ -142,7 +144,9 @@ class _Reader:
 
     def finish(self) -> None:
         if self.processes:
-            raise TraceFault(f"the trace breaks off: {len(self.processes)} processes have no end in it")
+            raise TraceFault(
+                f"the trace breaks off: {counted(len(self.processes), 'process', 'processes')} without an end"
+            )
         if not self.lines:
             raise TraceFault("the trace is empty")
 

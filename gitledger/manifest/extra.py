@@ -13,6 +13,7 @@ from gitledger.manifest.scope import matches
 from gitledger.records.decode import shown
 from gitledger.records.receipt import ExtraClaim
 from gitledger.records.tree import MODE_EXECUTABLE, MODE_FILE, TreeEntry
+from gitledger.wording import counted
 
 __all__ = ["ExtraCheck", "check_extra", "extra_lines", "resolve_extra"]
 
@@ -54,7 +55,7 @@ def resolve_extra(patterns: Sequence[str], facts: ExtraFacts) -> tuple[ExtraClai
     if len(found) > MAX_EXTRA_FILES:
         raise ManifestError(
             "extra-too-many",
-            f"extra_paths match {len(found)} files, more than the limit of {MAX_EXTRA_FILES}",
+            f"extra_paths match {counted(len(found), 'file')}, more than the limit of {MAX_EXTRA_FILES}",
             "narrow extra_paths",
         )
     return tuple(

@@ -150,7 +150,7 @@ def _inflate(blob: bytes) -> bytes:
     if len(blob) > MAX_BODY_BYTES:
         raise DecodeError("body-too-large", f"a body of {len(blob)} bytes exceeds the limit of {MAX_BODY_BYTES}")
     if not blob or blob[0] != _VERSION:
-        raise DecodeError("body-corrupt", "a body of unknown format version", "a newer git-ledger may read it")
+        raise DecodeError("body-corrupt", "a body of unknown format version", "upgrade git-ledger")
     inflate = zlib.decompressobj()
     try:
         raw = inflate.decompress(blob[1:], MAX_BODY_UNPACKED_BYTES + 1)

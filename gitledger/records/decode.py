@@ -21,6 +21,7 @@ from typing import NoReturn, TypeVar
 from gitledger.dataclass import dataclass
 from gitledger.errors import DecodeError
 from gitledger.records.limits import MAX_INTEGER, MAX_JSON_DEPTH, MAX_NUMBER_CHARACTERS, MAX_TEXT_BYTES
+from gitledger.wording import counted
 
 __all__ = ["Reader", "byte_length", "decode_base64", "fail", "format_time", "load_json", "parse_time", "shown"]
 
@@ -34,9 +35,7 @@ _PLAIN_KEY = re.compile(r"\A[A-Za-z0-9_]{1,60}\Z")
 
 def fail(path: str, text: str) -> NoReturn:
     """Raise the decoding error of one field."""
-    raise DecodeError(
-        "malformed", f"{path}: {text}", "the record is ignored; `git ledger fsck` lists such records"
-    )
+    raise DecodeError("malformed", f"{path}: {text}", "git ledger fsck")
 
 
 def shown(value: object, limit: int = 60) -> str:
@@ -118,9 +117,9 @@ def load_json(data: bytes, *, limit: int) -> Json:
     except _RefusedError as error:
         _fail_at_place(text, str(error))
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise DecodeError("malformed", f"$: not JSON: {error}", "the record is ignored") from error
+        raise DecodeError("malformed", f"$: not JSON: {error}", "git ledger fsck") from error
     except RecursionError as error:
-        raise DecodeError("malformed", "$: nested too deeply", "the record is ignored") from error
+        raise DecodeError("malformed", "$: nested too deeply", "git ledger fsck") from error
     # As many openers as levels are needed, so most records are through with one fast count.
     if kinds.count(b"{") > MAX_JSON_DEPTH and _depth(value) > MAX_JSON_DEPTH:
         fail("$", f"nested deeper than the limit of {MAX_JSON_DEPTH}")
@@ -166,7 +165,7 @@ def decode_base64(text: bytes, path: str) -> bytes:
     try:
         data = binascii.a2b_base64(text)
     except binascii.Error as error:
-        raise DecodeError("malformed", f"{path}: not base64", "the record is ignored") from error
+        raise DecodeError("malformed", f"{path}: not base64", "git ledger fsck") from error
     # The decoder skips what is no base64 and ignores spare bits. The length tells the one: as many letters as the
     # bytes need leave no room for others before the last four. Encoding the end again tells the other.
     last = data[-(len(data) % 3 or 3) :]
@@ -353,7 +352,7 @@ class Reader:
         if not isinstance(value, dict):
             fail(self._at(key), f"expected an object, found {_kind(value)}")
         if len(value) > limit:
-            fail(self._at(key), f"{len(value)} entries, more than the limit of {limit}")
+            fail(self._at(key), f"{counted(len(value), 'entry', 'entries')}, more than the limit of {limit}")
         for name, item in value.items():
             if not isinstance(item, str):
                 fail(f"{self._at(key)}.{shown(name)}", f"expected a string, found {_kind(item)}")

@@ -120,7 +120,7 @@ def decode_line(line: bytes) -> Envelope:
     try:
         fingerprint = key_fingerprint(keyid.decode("ascii"))
     except ValueError as error:
-        raise DecodeError("malformed", f"$.signatures[0].keyid: {error}", "the record is ignored") from error
+        raise DecodeError("malformed", f"$.signatures[0].keyid: {error}", "git ledger fsck") from error
     return Envelope(payload=payload, signature=Signature(keyid=fingerprint, blob=blob))
 
 

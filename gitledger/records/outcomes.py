@@ -8,6 +8,7 @@ from typing import Any
 
 from gitledger.dataclass import dataclass
 from gitledger.records.decode import Reader, fail
+from gitledger.wording import counted
 
 __all__ = ["Counts", "Outcome", "TestOutcome", "worst"]
 
@@ -85,7 +86,7 @@ class Counts:
         """Return the counts at `reader`; raises `DecodeError` where more tests ended than were collected."""
         counts = cls(**{name: reader.integer(name) for name in _NAMES})
         if counts.ended > counts.collected:
-            fail(reader.path, f"{counts.ended} tests ended but only {counts.collected} were collected")
+            fail(reader.path, f"{counted(counts.ended, 'test')} ended but only {counts.collected} were collected")
         return counts
 
 

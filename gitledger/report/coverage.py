@@ -9,6 +9,7 @@ from gitledger.records.merged import CoverageClaim
 from gitledger.records.threshold import decimals_of, parse_threshold, rounded
 from gitledger.report.text import escaped, paint
 from gitledger.verdict.coverage import CoverageUnion, percent
+from gitledger.wording import counted
 
 __all__ = ["coverage_lines"]
 
@@ -28,7 +29,7 @@ def coverage_lines(found: CoverageUnion, *, color: bool) -> list[str]:
     for key, paths in found.dropped:
         named = ", ".join(escaped(path) for path in paths[:MAX_NAMES])
         more = f" and {len(paths) - MAX_NAMES} more" if len(paths) > MAX_NAMES else ""
-        files = "1 file" if len(paths) == 1 else f"{len(paths)} files"
+        files = counted(len(paths), "file")
         lines.append(f"  {key} is carried, {files} dropped as changed since: {named}{more}")
     return lines
 

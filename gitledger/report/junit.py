@@ -17,6 +17,7 @@ from gitledger.report.states import STANDING, blocking_codes, cell_state, subjec
 from gitledger.report.text import escaped
 from gitledger.verdict.finding import Finding
 from gitledger.verdict.select import Choice
+from gitledger.wording import suggested
 
 __all__ = ["junit_xml"]
 
@@ -142,5 +143,5 @@ def _error_case(name: str, message: str) -> ElementTree.Element:
 
 
 def _told(finding: Finding) -> str:
-    remedy = f"; try: {finding.remedy}" if finding.remedy else ""
+    remedy = suggested(finding.remedy)
     return f"{finding.subject}: {finding.found}; expected {finding.expected}{remedy}"

@@ -17,6 +17,7 @@ from gitledger.records.receipt import ShardReceipt
 from gitledger.records.revocation import Revocation
 from gitledger.report.progress import clock_text
 from gitledger.report.text import escaped, paint, table
+from gitledger.wording import counted
 
 if TYPE_CHECKING:
     from gitledger.records.fragments import Fragment
@@ -55,7 +56,7 @@ def record_row(record: str | None, claim: Claim | None, who: str, fault: str) ->
         case MergedReceipt() as merged:
             numbers = f"{merged.counts.passed}/{merged.counts.collected}"
             carried = sum(shard.carried is not None for shard in merged.shards)
-            text = f"{who} ({len(merged.shards)} shards, {carried} carried)"
+            text = f"{who} ({counted(len(merged.shards), 'shard')}, {carried} carried)"
             return name, "merged", merged.outcome.value, numbers, format_time(merged.merged_at)[:19] + "Z", text
         case Revocation() as revocation:
             text = f"{who} revokes {revocation.record[:12]}: {escaped(revocation.reason, 60)}"
@@ -205,7 +206,7 @@ def test_lines(results: Iterable[TestResult], *, failed_only: bool, color: bool)
             continue
         style = "failed" if result.outcome.is_bad else "passed"
         where = f" in {result.phase}" if result.outcome.is_bad and result.phase else ""
-        again = f" ({result.attempts} attempts)" if result.attempts > 1 else ""
+        again = f" ({counted(result.attempts, 'attempt')})" if result.attempts > 1 else ""
         seconds = f"{result.duration_ns / 1e9:8.3f}s"
         word = paint(f"{result.outcome.value:8}", style, color=color)
         lines.append(f"  {word} {seconds} {escaped(result.node_id)}{where}{again}")

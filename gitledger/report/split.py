@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gitledger.report.text import escaped, finding_lines, paint, table
 from gitledger.verdict.finding import Finding
+from gitledger.wording import counted
 
 if TYPE_CHECKING:
     from gitledger.suites.advise import Advice
@@ -43,12 +44,14 @@ def advice_text(found: Mapping[str, Advice], parts: Mapping[str, int]) -> str:
         now = advice.longest_us.get(parts[name])
         lines.append(
             f"{name}: {_seconds(advice.fit.fixed_us)} fixed in every part, "
-            f"{_seconds(advice.divisible_us)} that divides (from {advice.runs} runs)"
+            f"{_seconds(advice.divisible_us)} that divides (from {counted(advice.runs, 'run')})"
         )
         for number, longest in sorted(advice.longest_us.items()):
             change = "" if now is None or number == parts[name] else f", {_change(longest - now)}"
             mark = "now" if number == parts[name] else ""
-            lines.append(f"  {number} parts: the longest takes {_seconds(longest)}{change} {mark}".rstrip())
+            lines.append(
+                f"  {counted(number, 'part')}: the longest takes {_seconds(longest)}{change} {mark}".rstrip()
+            )
     return "\n".join(lines) + "\n"
 
 

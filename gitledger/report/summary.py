@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from gitledger.verdict.finding import Finding
+from gitledger.wording import counted, suggested
 
 __all__ = ["MAX_SUMMARY_BYTES", "summary_text"]
 
@@ -65,7 +66,7 @@ def summary_text(
             ["| shard | verdict | reason | outcome | from |", "|---|---|---|---|---|", *_rows(document["shards"])],
         ),
         ("tests", _slowest(slowest)),
-        ("notes", ["", f"<details><summary>{len(notes)} notes</summary>", "", *map(_finding, notes)]),
+        ("notes", ["", f"<details><summary>{counted(len(notes), 'note')}</summary>", "", *map(_finding, notes)]),
     ]
     lines, left = list(head), limit - _size(head) - 200
     for name, part in parts if notes else parts[:-1]:
@@ -73,7 +74,7 @@ def summary_text(
         lines += part[:taken]
         left -= _size(part[:taken])
         if taken < len(part):
-            lines += ["", f"… {len(part) - taken} more lines of {name}: `git ledger verify` shows all"]
+            lines += ["", f"… {counted(len(part) - taken, 'more line')} of {name}: `git ledger verify` shows all"]
     if notes:
         lines += ["", "</details>"]
     return "\n".join([*lines, "", ""])
@@ -111,7 +112,7 @@ def _finding(finding: Finding) -> str:
     text = f"- **{finding.code}** {cell(finding.subject)}: {cell(finding.found)}"
     if finding.blocks:
         text += f"; expected {cell(finding.expected)}"
-        text += f"; try: {cell(finding.remedy)}" if finding.remedy else ""
+        text += suggested(cell(finding.remedy))
     return text
 
 

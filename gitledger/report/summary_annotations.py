@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from gitledger.verdict.finding import Finding
+from gitledger.wording import counted, suggested
 
 __all__ = ["MAX_ANNOTATIONS", "annotation_lines", "silenced"]
 
@@ -26,7 +27,7 @@ def annotation_lines(findings: Sequence[Finding], *, file: str | None = None) ->
     lines = [_command(finding, file) for finding in shown]
     if len(shown) < len(blocking):
         lines.append(
-            f"::error title=git ledger::{len(blocking) - len(shown)} more findings, in the log of this step"
+            f"::error title=git ledger::{counted(len(blocking) - len(shown), 'more finding')}, in this step's log"
         )
     return lines
 
@@ -43,7 +44,7 @@ def _command(finding: Finding, file: str | None) -> str:
         if line := _LINE.match(finding.subject):
             properties.insert(1, ("line", line[1]))
     message = f"{finding.subject}: {finding.found}; expected {finding.expected}"
-    message += f"; try: {finding.remedy}" if finding.remedy else ""
+    message += suggested(finding.remedy)
     return f"::error {','.join(f'{name}={_property(value)}' for name, value in properties)}::{_data(message)}"
 
 

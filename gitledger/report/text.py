@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from gitledger.wording import counted, suggested
+
 if TYPE_CHECKING:  # whoever records needs no judgement
     from gitledger.records.receipt import ShardReceipt
     from gitledger.verdict.finding import Finding
@@ -99,7 +101,7 @@ def _because(choice: Choice) -> str:
 
         uncounted = len(choice.attempts) - attempts_used(choice.attempts)
         aside = f" ({uncounted} interrupted)" if uncounted else ""
-        parts.append(f"{len(choice.attempts)} attempts{aside}")
+        parts.append(f"{counted(len(choice.attempts), 'attempt')}{aside}")
     return "; ".join(parts)
 
 
@@ -111,8 +113,7 @@ def finding_lines(findings: Iterable[Finding], *, color: bool) -> list[str]:
         head = f"{mark} {escaped(finding.subject)}: {escaped(finding.found)}"
         lines.append(f"  {paint(head, style, color=color)} [{finding.code}]")
         if finding.blocks:
-            remedy = f"; try: {escaped(finding.remedy)}" if finding.remedy else ""
-            lines.append(f"      expected {escaped(finding.expected)}{remedy}")
+            lines.append(f"      expected {escaped(finding.expected)}{suggested(escaped(finding.remedy))}")
     return lines
 
 
@@ -172,7 +173,7 @@ def record_lines(
         lines.append(f"under way when it broke off: {escaped(last_started)}")
     if missing:
         names = ", ".join(escaped(item) for item in missing[:3])
-        lines.append(f"{len(missing)} tests never ended: {names}{' …' if len(missing) > 3 else ''}")
+        lines.append(f"{counted(len(missing), 'test')} never ended: {names}{' …' if len(missing) > 3 else ''}")
     if receipt.manifest.outside:
         names = ", ".join(escaped(path) for path in receipt.manifest.outside[:5])
         more = " …" if len(receipt.manifest.outside) > 5 else ""
@@ -186,11 +187,13 @@ def record_lines(
 
 def status_text(stale: Sequence[str], waiting: Mapping[str, int], *, dirt: str = "") -> str:
     """Return what is not published yet, and the next command to type; beside `dirt` no run would count."""
-    lines = [f"{number} records not published to {remote}" for remote, number in waiting.items() if number]
+    lines = [
+        f"{counted(number, 'record')} not published to {remote}" for remote, number in waiting.items() if number
+    ]
     if stale and dirt:
         lines.append(f"next: {dirt}: commit them, or let .gitignore name them; then git ledger run")
     elif len(stale) > 1:
-        lines.append(f"next: git ledger run ({len(stale)} shards)")
+        lines.append(f"next: git ledger run ({counted(len(stale), 'shard')})")
     elif stale:
         lines.append(f"next: git ledger record --shard {stale[0]}")
     elif any(waiting.values()):

@@ -79,7 +79,9 @@ def find_difference(expected: Any, actual: Any, at: str = "") -> str:
         return _mappings(expected, actual, at)
     if isinstance(expected, (list, tuple)) and type(actual) is type(expected):
         if len(expected) != len(actual):
-            return _named(at, f"expected {len(expected)} items, found {len(actual)}")
+            return _named(
+                at, f"expected {len(expected)} item{'' if len(expected) == 1 else 's'}, found {len(actual)}"
+            )
         pairs = enumerate(zip(expected, actual))  # noqa: B905 - Python 3.8, and of one length
         found = (find_difference(left, right, f"{at}[{index}]") for index, (left, right) in pairs)
         return next((text for text in found if text), "")

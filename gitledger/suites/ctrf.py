@@ -19,6 +19,7 @@ from gitledger.records.limits import MAX_NODE_ID_BYTES, MAX_TESTS
 from gitledger.records.outcomes import TestOutcome
 from gitledger.suites.report_file import MAX_REPORT_BYTES, report_less, summarise_reported
 from gitledger.suites.result import SuiteResult
+from gitledger.wording import counted
 
 __all__ = ["read_ctrf", "summarise_ctrf"]
 
@@ -115,7 +116,7 @@ def _check_summary(summary: dict[str, Any], tests: list[Any]) -> None:
     for name, count in counts.items():
         claimed = summary.get(name)
         if type(claimed) is not int or claimed != count:
-            _refuse(f"results.summary.{name}: {shown(claimed)}, where {count} tests say so")
+            _refuse(f"results.summary.{name}: {shown(claimed)}, where {counted(count, 'test')} said so")
 
 
 def summarise_ctrf(

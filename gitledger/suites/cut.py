@@ -80,7 +80,9 @@ def read_durations(text: bytes | None) -> Durations:
     warnings = []
     if len(good) < len(known):
         ignored = len(known) - len(good)
-        warnings.append(f"{ignored} durations are no number, negative or longer than a day, and are ignored")
+        warnings.append(
+            f"ignored {ignored} duration{'' if ignored == 1 else 's'}: no number, negative or longer than a day"
+        )
     if "version" in found and len(set(map(str, found.get("workers") or ()))) > 1:
         warnings.append("the durations were taken under different numbers of xdist workers")
     return Durations(good, DEFAULT_FIXED_US if fixed is None else fixed, tuple(warnings))
@@ -127,7 +129,9 @@ def cut_files(costs: Sequence[FileCost], total: int) -> list[list[FileCost]]:
     squares), and among equals the one that cuts earliest. Raises `TooManyPartsError` where files don't suffice.
     """
     if not 1 <= total <= len(costs):
-        raise TooManyPartsError(f"{total} parts of {len(costs)} files: a part would be empty")
+        raise TooManyPartsError(
+            f"{total} parts of {len(costs)} file{'' if len(costs) == 1 else 's'}: a part would be empty"
+        )
     sums = [0]
     for cost in costs:
         sums.append(sums[-1] + cost.cost_us)

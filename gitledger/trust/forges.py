@@ -212,7 +212,7 @@ def _check_template(name: str, template: str) -> None:
         )
     if not is_safe_url(template.replace("{user}", "user")):
         raise ConfigError(
-            "bad-forge", f"forges.{name}: {shown(template)} is not https", "http is for loopback alone"
+            "bad-forge", f"forges.{name}: {shown(template)} is not https", "use https; http is for loopback alone"
         )
 
 

@@ -146,7 +146,7 @@ def _material(blob: bytes) -> tuple[Any, bytes]:
         else:
             key = _load_ecdsa(reader, "ecdsa-sha2-nistp256" if algorithm == SK_ECDSA else algorithm)
     except ValueError as error:
-        raise DecodeError("malformed", f"public key: {error}", "the record is ignored") from error
+        raise DecodeError("malformed", f"public key: {error}", "git ledger fsck") from error
     application = reader.string() if algorithm in (SK_ED25519, SK_ECDSA) else b""
     reader.done()
     return key, application

@@ -14,7 +14,7 @@ from gitledger.trust.krl import Krl, is_krl, parse_krl
 
 __all__ = ["RevokedKeys", "parse_revoked_keys"]
 
-_EDIT = "one public key or SHA256: fingerprint a line, or a KRL made by `ssh-keygen -k`"
+_EDIT = "write one public key or SHA256: fingerprint a line, or a KRL made by `ssh-keygen -k`"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,9 +19,7 @@ MAX_MPINT_BYTES = 2049
 
 def malformed(what: str, text: str) -> NoReturn:
     """Raise the decoding error of one structure."""
-    raise DecodeError(
-        "malformed", f"{what}: {text}", "the record is ignored; `git ledger fsck` lists such records"
-    )
+    raise DecodeError("malformed", f"{what}: {text}", "git ledger fsck")
 
 
 class WireReader:

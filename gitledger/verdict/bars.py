@@ -10,6 +10,7 @@ from gitledger.records.ids import KeyFingerprint
 from gitledger.verdict.acceptance import CLOCK_TOLERANCE
 from gitledger.verdict.evidence import Held
 from gitledger.verdict.situation import Situation
+from gitledger.wording import counted
 
 __all__ = ["Bar", "displaces", "find_bars", "unlisted"]
 
@@ -61,7 +62,7 @@ def _time_bars(held: Held, situation: Situation, *, carried: bool, committed_at:
     limit = policy.carried_age_limit_days if carried else policy.max_age_days
     age, allowed = now - held.ended_at, timedelta(days=limit)
     if age > allowed or (carried and age == allowed):
-        yield Bar("too-old", f"older than {limit} days")
+        yield Bar("too-old", f"older than {counted(limit, 'day')}")
 
 
 def _mode_bars(held: Held, situation: Situation) -> Iterator[Bar]:

@@ -11,6 +11,7 @@ from gitledger.verdict.evidence import Held
 from gitledger.verdict.finding import Finding, blocking
 from gitledger.verdict.select import Choice
 from gitledger.verdict.situation import Situation
+from gitledger.wording import counted
 
 __all__ = ["find_faults"]
 
@@ -163,8 +164,8 @@ def _part_faults(key: ShardKey, parts: Sequence[Choice]) -> Iterator[Finding]:
             "split-incomplete",
             "7",
             key,
-            expected=f"parts that make up the full collection of {full_count} tests, nothing twice",
-            found=f"{len(ids)} tests in {len(parts)} parts",
+            expected=f"parts that make up the full collection of {counted(full_count, 'test')}, nothing twice",
+            found=f"{counted(len(ids), 'test')} in {counted(len(parts), 'part')}",
             remedy="git ledger split --check",
         )
 

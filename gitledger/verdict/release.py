@@ -31,6 +31,7 @@ from gitledger.verdict.finding import Finding, Verdict, blocking, note
 from gitledger.verdict.lane_cells import Cell, CellStatus, cells_of, mismatches
 from gitledger.verdict.revoked import revoked_records
 from gitledger.verdict.verify import Ignored
+from gitledger.wording import counted
 
 __all__ = ["CellVerdict", "LaneSituation", "Release", "judge_lanes"]
 
@@ -242,7 +243,7 @@ def _decided(cell: Cell, situation: LaneSituation, newest: _Trusted, revoked: fr
         return _verdict(cell, CellStatus.MISMATCHED, newest, "; ".join(faults))
     days = situation.policy.max_age_days
     if situation.now - newest.held.report.timing.finished_at > timedelta(days=days):
-        return _verdict(cell, CellStatus.STALE, newest, f"older than {days} days")
+        return _verdict(cell, CellStatus.STALE, newest, f"older than {counted(days, 'day')}")
     return _verdict(cell, CellStatus.PASSED, newest, "")
 
 
@@ -325,7 +326,7 @@ def _different_models(verdicts: Sequence[CellVerdict]) -> Iterator[Finding]:
                 "9",
                 f"{lane}: {model}",
                 expected="one model under one name, in all reports of a lane",
-                found=", ".join(f"{str(digest)[:12]} of {total} layers" for digest, total in found),
+                found=", ".join(f"{str(digest)[:12]} of {counted(total, 'layer')}" for digest, total in found),
                 remedy=f"git ledger doctor --lane {lane} --record",
             )
 

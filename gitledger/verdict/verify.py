@@ -15,6 +15,7 @@ from gitledger.verdict.revoked import void_revocations
 from gitledger.verdict.situation import Situation
 from gitledger.verdict.tests_policy import TestLists, judge_tests
 from gitledger.verdict.union import Union
+from gitledger.wording import counted
 
 __all__ = ["Ignored", "agreeing_snapshot", "ignored_records", "judge"]
 
@@ -74,7 +75,9 @@ def _outcomes(union: Union) -> Iterator[Finding]:
         bad = [item.node_id for item in choice.results if item.outcome.is_bad]
         names = ", ".join(ascii(item)[1:-1] for item in bad[:3])
         why = ", ".join(choice.result.held.receipt.reasons)
-        found = f"{choice.result.held.receipt.outcome.value}: {counts.failed} failed, {counts.error} errors"
+        found = (
+            f"{choice.result.held.receipt.outcome.value}: {counts.failed} failed, {counted(counts.error, 'error')}"
+        )
         yield blocking(
             choice.reason,
             "7",
@@ -95,7 +98,7 @@ def _deselected(union: Union) -> Iterator[Finding]:
                 "8",
                 choice.shard.key,
                 expected="every collected test to be selected, or a declared reason",
-                found=f"{number} tests were deselected by the command or by pytest's configuration",
+                found=f"{counted(number, 'test')} deselected by the command or by pytest's configuration",
             )
 
 
@@ -121,8 +124,8 @@ def _attempts(union: Union, situation: Situation) -> Iterator[Finding]:
                 "too-many-attempts",
                 "11",
                 choice.shard.key,
-                expected=f"at most {limit} attempts (policy.max_attempts)",
-                found=f"{used} attempts",
+                expected=f"at most {counted(limit, 'attempt')} (policy.max_attempts)",
+                found=counted(used, "attempt"),
             )
 
 

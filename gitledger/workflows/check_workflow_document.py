@@ -16,7 +16,7 @@ __all__ = ["MAX_FILE_BYTES", "MAX_VALUES", "NOTHING", "Place", "read_documents"]
 MAX_FILE_BYTES = 1 << 20
 MAX_VALUES = 50_000
 """Values of a file, aliases counted as often as they stand: a small file may spell a huge one."""
-_HINT = "a workflow of GitHub Actions (jobs:), or a pipeline of GitLab"
+_HINT = "name a workflow of GitHub Actions (jobs:), or a pipeline of GitLab"
 _WORDS = re.compile(r"\s+")
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from gitledger.dataclass import dataclass
 from gitledger.errors import UsageError
 from gitledger.verdict.finding import Finding, blocking
+from gitledger.wording import counted
 from gitledger.workflows.check_workflow_calls import (
     RULE,
     Call,
@@ -140,8 +141,8 @@ def gitlab_faults(flow: Pipeline) -> Iterator[Finding]:
             RULE,
             place_of(flow.body.line, ""),
             expected="a job that runs git ledger gate",
-            found=f"none of {len(flow.jobs)} jobs does",
-            remedy="hooks/gitlab/git-ledger.yml is a component that holds",
+            found=f"none of {counted(len(flow.jobs), 'job')} does",
+            remedy="git ledger init --ci gitlab, which writes a component that holds",
         )
     for gate in gates:
         yield from _gate_faults(flow, gate)
@@ -292,7 +293,7 @@ def _shard_faults(job: PipelineJob) -> Iterator[Finding]:
             place_of(parallel.line, job.name),
             expected="jobs made by git ledger plan --format gitlab",
             found=f"parallel: {parallel.text or 'a matrix'}",
-            remedy="a child pipeline: trigger: {include: [{artifact: …}], strategy: depend}",
+            remedy="make it a child pipeline: trigger: {include: [{artifact: …}], strategy: depend}",
         )
     if trigger and trigger.get("strategy").text not in ("depend", "mirror"):
         yield blocking(

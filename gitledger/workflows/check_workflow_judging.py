@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from gitledger.verdict.finding import Finding, blocking
+from gitledger.wording import counted
 from gitledger.workflows.check_workflow_calls import RULE, place_of
 from gitledger.workflows.check_workflow_document import Place
 from gitledger.workflows.check_workflow_gate import (
@@ -43,8 +44,8 @@ def no_gate(flow: Workflow) -> Iterator[Finding]:
             RULE,
             place_of(flow.body.get("jobs").line, ""),
             expected="a job that runs git ledger gate",
-            found=f"none of {len(flow.jobs)} jobs does",
-            remedy="hooks/github/git-ledger.yml is a workflow that holds",
+            found=f"none of {counted(len(flow.jobs), 'job')} does",
+            remedy="git ledger init --ci github, which writes a workflow that holds",
         )
 
 

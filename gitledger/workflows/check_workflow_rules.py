@@ -100,7 +100,7 @@ def matrix_empty(flow: Workflow) -> Iterator[Finding]:
                 place_of(matrix.line, job.name),
                 expected=f"if: needs.{made[1]}.outputs.any == 'true'",
                 found=own or "no condition",
-                remedy="an empty matrix fails the run: ask for `any` first",
+                remedy="ask for `any` first: an empty matrix fails the run",
             )
         fast = job.body.get("strategy", "fail-fast")
         if matrix and fast.text != "false":

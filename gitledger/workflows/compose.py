@@ -26,6 +26,7 @@ from gitledger.store.worktree import WorkTreeState
 from gitledger.trust.sign import claim_of
 from gitledger.trust.signer import Signer
 from gitledger.trust.verified import Rejected, open_record
+from gitledger.wording import counted
 from gitledger.workflows.aftermath import Executed
 from gitledger.workflows.observed import outside_of
 from gitledger.workflows.request import Before, RecordRequest
@@ -156,9 +157,12 @@ def _session(session: Session, request: RecordRequest, run: Executed) -> Session
 
 def _bounded(argv: Sequence[str]) -> tuple[str, ...]:
     """Return an argument vector within what a receipt may hold, with a word that says what was left out."""
-    words = [word if len(word) <= MAX_WORD else f"{word[:MAX_WORD]}… ({len(word)} characters)" for word in argv]
+    words = [
+        word if len(word) <= MAX_WORD else f"{word[:MAX_WORD]}… ({counted(len(word), 'character')})"
+        for word in argv
+    ]
     more = len(words) - MAX_WORDS
-    return tuple([*words[:MAX_WORDS], f"… ({more} more words)"] if more > 0 else words)
+    return tuple([*words[:MAX_WORDS], f"… ({counted(more, 'more word')})"] if more > 0 else words)
 
 
 def earlier_attempts(session: Session, commit: CommitId, key: ShardKey) -> int:

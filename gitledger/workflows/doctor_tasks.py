@@ -49,7 +49,7 @@ def check_lanes(config: Config) -> None:
         for field in lane.match:
             if field not in MATCHABLE:
                 near = difflib.get_close_matches(field, MATCHABLE, n=1)
-                hint = f"did you mean {near[0]}?" if near else f"one of {', '.join(MATCHABLE)}"
+                hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(MATCHABLE)}"
                 raise ConfigError(
                     "bad-lane-match", f"lanes.{lane.name}.match: no field {field!a} of a report", hint
                 )
@@ -61,7 +61,7 @@ def lane_named(config: Config, name: str) -> LaneConfig:
         return config.lanes[name]
     near = difflib.get_close_matches(name, config.lanes, n=1)
     known = ", ".join(config.lanes) or "none"
-    hint = f"did you mean {near[0]}?" if near else f"declared lanes: {known}"
+    hint = f"did you mean {near[0]}?" if near else f"known: {known}"
     raise ConfigError("unknown-lane", f"no lane {name!a} is declared", hint)
 
 
@@ -115,7 +115,7 @@ def _from_lane(asked: AskedOfDoctor, lane: LaneConfig, recipes: _Recipes) -> Ite
     runs = [run for run in lane.runs if _is_chosen(asked, run)]
     if not runs:
         declared = "; ".join(f"{run.model} {run.layers or 'whole'} {run.quantization}" for run in lane.runs)
-        raise UsageError("no-such-run", f"lane {lane.name} declares no such run", f"declared: {declared}")
+        raise UsageError("no-such-run", f"lane {lane.name} declares no such run", f"known: {declared}")
     is_cpu = asked.cpu or lane.match.get("device.kind") == "cpu"
     for run in runs:
         for recipe in recipes.of(run.recipes):

@@ -20,6 +20,7 @@ from gitledger.errors import InconclusiveError, LedgerError
 from gitledger.machine.admission import Admission, Blocked, Grant, Need
 from gitledger.machine.interrupts import Interrupts
 from gitledger.records.ids import ShardKey
+from gitledger.wording import counted
 from gitledger.workflows.record import Recorded
 
 __all__ = ["Attempt", "Drive", "Ended", "Job", "NotAlone", "Stop", "Watch"]
@@ -242,7 +243,11 @@ class Drive:
         except Stop as stop:
             self._put_back(job)
             if stop.error is not None and not self._is_stopped:
-                more = f"{len(self._waiting)} shards are left" if len(self._waiting) > 1 else f"{job.key} is left"
+                more = (
+                    f"left: {counted(len(self._waiting), 'shard')}"
+                    if len(self._waiting) > 1
+                    else f"{job.key} is left"
+                )
                 self.watch.news(f"nothing more is started, {more}: {stop.error.message} [{stop.error.code}]")
             self._is_stopped, self.stopped = True, self.stopped or stop.error
             return

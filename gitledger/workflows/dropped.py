@@ -19,6 +19,7 @@ from gitledger.store.refs import all_tips
 from gitledger.store.view import LedgerView
 from gitledger.trust.verified import Rejected, open_record
 from gitledger.verdict.finding import Finding, note
+from gitledger.wording import counted
 from gitledger.workflows.session import Session
 
 __all__ = ["Dropped", "look_back"]
@@ -42,7 +43,7 @@ class Dropped:
                 "2",
                 commit[:12],
                 expected="a ledger that only grows",
-                found=f"{count} records that it held lately are gone; {red} of them are red, and still count",
+                found=f"it lost {counted(count, 'record')} that it held lately; red ones still count: {red}",
                 remedy="git ledger sync",
             )
 

@@ -20,6 +20,7 @@ from gitledger.suites import coverage_write
 from gitledger.trust.verified import Rejected, open_record
 from gitledger.verdict.coverage import CoverageUnion
 from gitledger.verdict.union import form_union
+from gitledger.wording import counted
 from gitledger.workflows import export_reports
 from gitledger.workflows.durations import durations_of
 from gitledger.workflows.gather import gather
@@ -57,7 +58,7 @@ def export(
     `export-failed`; and what `gather` raises.
     """
     if format_ not in FORMATS:
-        raise UsageError("unknown-format", f"no export format {format_!a}", f"one of {', '.join(FORMATS)}")
+        raise UsageError("unknown-format", f"no export format {format_!a}", f"known: {', '.join(FORMATS)}")
     if format_ == "html":
         return Exported(content=export_reports.html(session, target, policy_from, commits))
     return FORMATS[format_](session, target, policy_from)
@@ -173,7 +174,11 @@ def _in_toto(session: Session, target: CommitId, policy_from: str | None) -> Exp
             left_out += 1
         else:
             lines.append(opened.statement.raw)
-    notes = (f"{left_out} lines that are no records of this commit are left out",) if left_out else ()
+    notes = (
+        (f"left out {counted(left_out, 'line')} that can't be read as a record of this commit",)
+        if left_out
+        else ()
+    )
     return Exported(content=b"".join(line + b"\n" for line in lines), notes=notes)
 
 

@@ -18,6 +18,7 @@ from gitledger.suites.measured import (
     prepare_reading,
     read_answer,
 )
+from gitledger.wording import counted
 from gitledger.workflows.request import Before
 from gitledger.workflows.session import Session
 
@@ -61,7 +62,9 @@ def _read(
     notes = []
     if fragment.outside_count:
         named = ", ".join(ascii(name)[1:-1] for name in fragment.outside[:3])
-        notes.append(f"coverage: {fragment.outside_count} measured files are none of the commit's: {named}")
+        notes.append(
+            f"coverage: {counted(fragment.outside_count, 'measured file')} not among the commit's: {named}"
+        )
     return encode_fragment(fragment), tuple(notes)
 
 

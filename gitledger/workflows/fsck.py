@@ -26,6 +26,7 @@ from gitledger.store.survey import garbage_refs, lock_files, once_noted, states_
 from gitledger.store.union import split_lines
 from gitledger.store.view import LedgerView
 from gitledger.trust.verified import Rejected, open_record
+from gitledger.wording import counted
 from gitledger.workflows.session import Session
 from gitledger.workflows.unpublished import unpublished
 
@@ -287,7 +288,7 @@ def _refs(session: Session, _: Checked) -> Iterator[Problem]:
         yield Problem(kind="inbox", subject=name, detail=detail, remedy="git ledger sync")
     for lock in lock_files(repo):
         detail = "a lock file: some process is writing, or was killed"
-        yield Problem(kind="lock", subject=str(lock), detail=detail, remedy=f"if no git is running: rm {lock}")
+        yield Problem(kind="lock", subject=str(lock), detail=detail, remedy=f"rm {lock}, once no git is running")
 
 
 def _repeating(session: Session) -> Iterator[Problem]:
@@ -318,6 +319,6 @@ def _unpublished(session: Session, _: Checked) -> Iterator[Problem]:
     known = set(remote_names(session.repo))
     for remote, count in unpublished(session).items():
         if count and remote in known:
-            detail = f"{count} records that {remote} was not seen to have"
+            detail = f"{counted(count, 'record')} that {remote} was not seen to have"
             remedy = f"git ledger sync {remote}"
             yield Problem(kind="unpublished", subject=remote, detail=detail, remedy=remedy)

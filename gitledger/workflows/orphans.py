@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gitledger.machine.processes import MARKER, end_marked
+from gitledger.wording import counted
 from gitledger.workflows.flight import crashes
 from gitledger.workflows.session import Session
 
@@ -24,5 +25,5 @@ def end_orphans(session: Session, notes: Path) -> Iterator[str]:
             continue
         number = end_marked(crash.note.marker)
         if number:
-            what = "a process" if number == 1 else f"{number} processes"
+            what = counted(number, "process", "processes")
             yield f"ended {what} that {crash.flight.key} had left when its driver was killed"

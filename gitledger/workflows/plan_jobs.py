@@ -8,6 +8,7 @@ from gitledger.errors import UsageError
 from gitledger.machine.slurm import DEFAULT_ARRAY_LIMIT
 from gitledger.machine.slurm_script import submission_script
 from gitledger.report.ci_plan import MAX_MATRIX_JOBS, PlannedJob
+from gitledger.wording import counted
 from gitledger.workflows.drive import Job
 from gitledger.workflows.judge import Plan
 from gitledger.workflows.run import RunRequest, chosen, jobs_of
@@ -29,7 +30,7 @@ def planned_jobs(found: Plan, *, max_jobs: int | None, limit: int | None = None)
     if limit is not None and len(planned) > limit:
         raise UsageError(
             "too-many-jobs",
-            f"{len(planned)} jobs are more than the {limit} that a matrix may have",
+            f"{counted(len(planned), 'job')}, where a matrix may have no more than {limit}",
             f"--max-jobs {MAX_MATRIX_JOBS}",
         )
     return tuple(planned)
@@ -66,7 +67,7 @@ def _packed(jobs: Sequence[Job], max_jobs: int) -> list[PlannedJob]:
     if len(kinds) > max_jobs:
         raise UsageError(
             "too-many-jobs",
-            f"{len(kinds)} kinds of shards (variant, GPUs) don't fit into {max_jobs} jobs",
+            f"{counted(len(kinds), 'kind')} of shards (variant, GPUs) can't go into {counted(max_jobs, 'job')}",
             f"--max-jobs {len(kinds)}",
         )
     known = [job.estimate_s for job in jobs if job.estimate_s is not None]

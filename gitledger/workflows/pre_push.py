@@ -11,6 +11,7 @@ from gitledger.errors import ConfigError, LedgerError, UsageError
 from gitledger.store.refs import INBOX_PREFIX
 from gitledger.store.repository import Repository
 from gitledger.store.ssh_sharing import one_connection
+from gitledger.wording import counted
 from gitledger.workflows.judge import Verified, verify
 from gitledger.workflows.publish import sync_with
 from gitledger.workflows.push_rules import Rules, known_remote, own_rules, rules_of_remote
@@ -225,4 +226,4 @@ def _publish(session: Session, remote: str | None, left_s: float, result: Pushed
         result.messages.append(f"the ledger was not published: {error}")
         return
     if done is not None and done.lines:
-        result.messages.append(f"published {done.lines} records to {remote}")
+        result.messages.append(f"published {counted(done.lines, 'record')} to {remote}")

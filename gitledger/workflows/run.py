@@ -26,6 +26,7 @@ from gitledger.trust.signer import Signer
 from gitledger.verdict.select import Choice
 from gitledger.verdict.union import Union
 from gitledger.verdict.verify import agreeing_snapshot
+from gitledger.wording import suggested
 from gitledger.workflows.drive import Drive, Job, Watch
 from gitledger.workflows.judge import Plan, plan
 from gitledger.workflows.merge import merge
@@ -238,7 +239,7 @@ def _hold_to_its_tree(session: Session, config: Config, result: RunResult, watch
     error = became_dirty(dirt)
     if any(one.repo.dirty for one in receipts) and not config.policy.allow_dirty:
         return replace(result, stopped=error)
-    watch.news(f"{error.message}: the next run won't begin [{error.code}]; try: {error.hint}")
+    watch.news(f"{error.message}: the next run won't begin [{error.code}]{suggested(error.hint)}")
     return result
 
 

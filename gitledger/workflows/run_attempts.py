@@ -10,6 +10,7 @@ from gitledger.records.receipt import ShardReceipt
 from gitledger.verdict.attempts import attempts_used
 from gitledger.verdict.select import Choice
 from gitledger.verdict.union import Union
+from gitledger.wording import counted
 
 __all__ = ["attempts_left", "may_retry", "overdrawn", "without_used_up"]
 
@@ -32,7 +33,7 @@ def without_used_up(
     for choice in todo:
         key = choice.shard.key
         if left.get(key) == 0:
-            attempts = "attempt" if limit == 1 else f"{limit} attempts"
+            attempts = counted(limit or 0, "attempt")
             text = f"{key} was not run: policy.max_attempts allows {attempts} a commit, and no more would count"
             faults[key] = PolicyError("attempts-used-up", text, "mend it and commit: a new commit counts anew")
     return tuple(choice for choice in todo if choice.shard.key not in faults), faults

@@ -13,6 +13,7 @@ from gitledger.machine.child import GRACE_S
 from gitledger.machine.interrupts import Interrupts
 from gitledger.records.ids import CommitId
 from gitledger.trust.signer import Signer
+from gitledger.wording import counted
 from gitledger.workflows.drive import Watch
 from gitledger.workflows.run import RunRequest, run
 from gitledger.workflows.session import Session
@@ -43,9 +44,10 @@ class PushRun:
                 done = run(session, request, signer, watch=self.watch, interrupts=interrupts)
         except LedgerError as error:
             return f"nothing was run: {error}"
+        ran = counted(len(done.results), "shard")
         if done.interrupted is not None:
-            return f"the hook's time was up after {len(done.results)} shards; `git ledger run` goes on from there"
-        return f"ran {len(done.results)} shards"
+            return f"the hook's time was up after {ran}; `git ledger run` goes on from there"
+        return f"ran {ran}"
 
 
 @contextmanager

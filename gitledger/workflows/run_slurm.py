@@ -22,6 +22,7 @@ from gitledger.machine.sole import sole_driver
 from gitledger.records.ids import CommitId, RecordId, ShardKey
 from gitledger.trust.signer import Signer
 from gitledger.verdict.verify import agreeing_snapshot
+from gitledger.wording import counted
 from gitledger.workflows.drive import Job, Watch
 from gitledger.workflows.judge import Plan, plan
 from gitledger.workflows.notes_author import notes_identity
@@ -256,7 +257,7 @@ class _Trip:
             job = self.slurm.submit(task_script(batch, self.place))
             submitted.arrays[job] = batch.tasks
             submitted.write()
-            self.watch.news(f"submitted {len(batch.tasks)} shards as job {job}")
+            self.watch.news(f"submitted {counted(len(batch.tasks), 'shard')} as job {job}")
         name = f"git-ledger-{self.target[:8]}-merge"
         submitted.followers.append(
             self.slurm.submit(follower_script(name, self.place), after=list(submitted.arrays)[-len(batches) :])
@@ -279,7 +280,9 @@ class _Trip:
                 self.watch.news(f"asking again: {error.message}")
             if left and time.monotonic() - said_s >= HEARTBEAT_S:
                 said_s = time.monotonic()
-                self.watch.news(f"waiting for job {', '.join(left)}; {len(self.brought)} shards have come")
+                self.watch.news(
+                    f"waiting for job {', '.join(left)}; so far {counted(len(self.brought), 'shard')} came"
+                )
             until = time.monotonic() + (pause_s if left else 0.0)
             while time.monotonic() < until and not self.interrupts.received:
                 time.sleep(TICK_S)

@@ -16,6 +16,7 @@ from gitledger.suites.advise import Advice, advise
 from gitledger.suites.collect import Collected, collect
 from gitledger.suites.cut import Durations, FileCost, TooManyPartsError, cut_files, file_costs, read_durations
 from gitledger.verdict.finding import Finding, blocking, note
+from gitledger.wording import counted
 from gitledger.workflows.durations import Run, durations_of, encode_durations, runs_of
 from gitledger.workflows.gather import gather
 from gitledger.workflows.session import Session
@@ -203,7 +204,7 @@ def _orphans(whole: Collected | None, found: Mapping[str | None, Collected]) -> 
             )
         )
     if left:
-        text = f"{left} tests that pytest's own configuration deselects belong to no shard"
+        text = f"{counted(left, 'test')} deselected by pytest's own configuration: of no shard"
         findings.append(note("deselected", "8", "collection", expected="every test in a shard", found=text))
     return orphans, findings
 

@@ -15,6 +15,7 @@ from gitledger.config.load import load_config
 from gitledger.dataclass import dataclass
 from gitledger.errors import ConfigError, LedgerError, UsageError
 from gitledger.records.decode import load_json
+from gitledger.wording import counted
 from gitledger.workflows.session import Session
 
 __all__ = ["Translated", "translate"]
@@ -137,7 +138,9 @@ def _take_settings(settings: Mapping[str, Any], draft: _Draft) -> None:
         draft.policy["expected_skips"] = skips
     elif skips:
         draft.policy["expected_skips"] = SKIPS_PATH
-        draft.notes.append(f"write the {len(skips)} ids of expected_skips into {SKIPS_PATH}, one a line")
+        draft.notes.append(
+            f"write the {counted(len(skips), 'id')} of expected_skips into {SKIPS_PATH}, one a line"
+        )
     for name in sorted(set(settings) - _SETTINGS - {"expected_skips"}):
         draft.notes.append(f"[tool.gpu_proof] {name} is left out: {_UNNEEDED.get(name, 'it is not known')}")
 

@@ -1083,7 +1083,9 @@ entries(
 
 # --- and what must come of it -----------------------------------------------------------------------------------
 
-ERROR = re.compile(r"\Aerror: (?P<text>[^\n]+) \[(?P<code>[a-z0-9-]+)\](?:; try: (?P<hint>[^\n]+))?\n\Z")
+ERROR = re.compile(
+    r"\Aerror: (?P<text>[^\n]+) \[(?P<code>[a-z0-9-]+)\](?:; (?:try: |(?=did you mean |known: ))(?P<hint>[^\n]+))?\n\Z"
+)
 
 
 @pytest.fixture(scope="module")

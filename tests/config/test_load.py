@@ -171,7 +171,7 @@ def test_only_declared_identities_are_known(name: str) -> None:
         ("polcy: {}", "polcy", "policy"),
         ("policy: {max_age_day: 3}", "policy.max_age_day", "max_age_days"),
         ("shards: {a: {path: [x]}}", "shards.a.path", "paths"),
-        ("shards: {a: {name: x}}", "shards.a.name", "known here"),
+        ("shards: {a: {name: x}}", "shards.a.name", "known: "),
         ("lanes: {a: {require: true}}", "lanes.a.require", "required"),
         ("lanes: {a: {runs: [{mdel: x}]}}", "lanes.a.runs[0].mdel", "model"),
         ("carry: {from_: ancestors}", "carry.from_", "from"),

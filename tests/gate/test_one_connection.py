@@ -111,7 +111,7 @@ def someone_else_publishes(hosted) -> None:
 
 def test_new_evidence_goes_out_over_one_connection_beside_the_push_itself(over_ssh):
     hosted, called = over_ssh
-    assert "published 1 records to origin" in push(hosted, "origin", "main")
+    assert "published 1 record to origin" in push(hosted, "origin", "main")
     pushes = called()
     assert ["git-receive-pack" in line for line in pushes] == [True, True]  # git's own, and the ledger's; no fetch
     assert push(hosted, "origin", "main:copy")
@@ -121,7 +121,7 @@ def test_new_evidence_goes_out_over_one_connection_beside_the_push_itself(over_s
 def test_a_lost_race_is_made_up_for_over_the_same_connection(over_ssh):
     hosted, called = over_ssh
     someone_else_publishes(hosted)
-    assert "published 1 records to origin" in push(hosted, "origin", "main")
+    assert "published 1 record to origin" in push(hosted, "origin", "main")
     own, *ledger = called()
     assert "ControlPath" not in own
     assert [line.count("ControlMaster=auto") for line in ledger] == [1, 1]
@@ -224,13 +224,13 @@ def server_log(pushing, tmp_path) -> Iterator[Path]:
 def test_a_real_sshd_is_shown_the_key_once_for_git_and_once_for_the_ledger(pushing, server_log):
     """Each `Accepted publickey` is one use of the key: one touch of a FIDO key, one passphrase."""
     before = server_log.read_text().count("Accepted publickey")
-    assert "published 1 records to origin" in push(pushing, "origin", "main")
+    assert "published 1 record to origin" in push(pushing, "origin", "main")
     assert server_log.read_text().count("Accepted publickey") - before == 2
     someone_else_publishes(pushing)
     pushing.repo.commit({"src/a": "3"})
     pushing.record("it")
     before = server_log.read_text().count("Accepted publickey")
-    assert "published 1 records to origin" in push(pushing, "origin", "main")
+    assert "published 1 record to origin" in push(pushing, "origin", "main")
     assert server_log.read_text().count("Accepted publickey") - before == 2
     deadline = time.monotonic() + 10
     while server_log.read_text().count("Disconnected from") < 4 and time.monotonic() < deadline:

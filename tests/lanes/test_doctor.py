@@ -275,7 +275,7 @@ def nobody() -> World:
 def test_what_is_not_there_is_named_with_what_is(lab):
     done = lab.ledger("doctor", "--model", "tiny", "--recipe", "torch-eagre", expect=2)
     assert "[unknown-recipe]" in done.err
-    assert "one of torch-eager, torch-compile, torch-bf16-autocast, torch-int8-dynamic" in done.err
+    assert "known: torch-eager, torch-compile, torch-bf16-autocast, torch-int8-dynamic" in done.err
     assert "[report-unwritable]" in lab.ledger("doctor", "--report", "nowhere/x.json", expect=2).err
 
 

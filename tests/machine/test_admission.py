@@ -232,4 +232,4 @@ def test_devices_are_given_once_and_the_machine_is_blamed_only_for_what_is_not_o
     clock.now = 4020.0
     gone = room.ask("c", Need(gpus=2))
     assert gone.is_final
-    assert "GPU 0: 1 processes compute on it, after 20 s" in gone.why
+    assert "GPU 0: computed on by 1 process, after 20 s" in gone.why

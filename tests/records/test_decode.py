@@ -365,7 +365,7 @@ def test_lists_and_maps_are_held_to_types_and_limits(refused):
         "$.low[0]: expected 0 to": lambda: reader.integers("low", limit=9),
         "$.map.'a': expected a string": lambda: reader.text_map("map", limit=9),
         "$.pair: 2 items, more than the limit of 1": lambda: reader.texts("pair", limit=1),
-        "$.map: 1 entries, more than the limit of 0": lambda: reader.text_map("map", limit=0),
+        "$.map: 1 entry, more than the limit of 0": lambda: reader.text_map("map", limit=0),
         "$.text: expected a list, found a string": lambda: reader.items("text", limit=9),
         "$.text: expected an object, found a string": lambda: reader.text_map("text", limit=9),
         "$.pair[0]: expected an object, found a string": lambda: reader.children("pair", limit=9),

@@ -170,7 +170,7 @@ def test_c07_a_childs_files_that_are_no_source_are_out_of_the_total_and_said(mak
     run_options = 'branch = true\npatch = ["subprocess"]\nparallel = true'
     project = make_measured(config, {"tests/test_child.py": CHILD}, threshold="50", run=run_options)
     done = project.ledger("record", "--shard", "unit")
-    assert "measured files are none of the commit's" in done.err
+    assert "not among the commit's" in done.err
     # The message names three, in the order of their paths; the fragment names all of them.
     oid = shown_bodies(project)["coverage"]["oid"]
     blob = subprocess.run(

@@ -75,7 +75,7 @@ def test_a_ledger_with_receipts_is_clean_and_says_what_it_looked_at(recorded):
     assert (checked["commits"], checked["records"]) == (1, 3)
     assert checked["bodies"] >= 2
     assert kinds(recorded, 0) == {}
-    assert recorded.ledger("fsck").out.splitlines()[-1].startswith("clean: 3 records on 1 commits")
+    assert recorded.ledger("fsck").out.splitlines()[-1].startswith("clean: 3 records on 1 commit,")
 
 
 def test_s31_unpublished_alone_is_no_damage(recorded, make_repo):

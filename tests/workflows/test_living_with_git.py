@@ -139,15 +139,15 @@ def test_s31_a_record_made_after_the_push_is_named_until_it_is_published(one):
     one.repo.git("push", "-q", "origin", "HEAD:topic")
     one.record("lint")
     assert one.ledger("status", "--json").document["unpublished"] == {"origin": 1}
-    assert "1 records not published to origin" in one.ledger("status").out
+    assert "1 record not published to origin" in one.ledger("status").out
     plan = one.ledger("plan")
-    assert "1 records not published to origin" in plan.err
+    assert "1 record not published to origin" in plan.err
     assert one.ledger("plan", "--json").document["unpublished"] == {"origin": 1}
     one.repo.commit({"README.md": "x"})
     pushed = subprocess.run(
         ["git", "push", "origin", "HEAD:topic"], cwd=one.path, env=one.repo.env, capture_output=True, text=True, check=True
     )  # fmt: skip
-    assert "published 1 records to origin" in pushed.stderr
+    assert "published 1 record to origin" in pushed.stderr
     assert one.ledger("status", "--json").document["unpublished"] == {"origin": 0}
     assert "not published" not in one.ledger("plan").err
 

@@ -160,5 +160,5 @@ def test_no_temporary_folder_is_left(project, fork, tmp_path):
         ["git", "ledger", "sync", "--from", str(fork.path)],
         cwd=project.path, env=dict(project.repo.env) | {"TMPDIR": str(temporary)}, check=True, capture_output=True,
     )  # fmt: skip
-    assert b"took 0 records, 1 were here, 0 refused" in done.stdout
+    assert b"took 0 records, 1 here already, 0 refused" in done.stdout
     assert list(temporary.iterdir()) == []

@@ -355,7 +355,7 @@ def test_r12_a_device_that_is_not_clean_yet_is_waited_for(driven, smi):
     done = project.run(wait_s=60.0)
 
     assert done.exit_status == 0
-    assert any("compute on it" in why for why in project.watch.waited)
+    assert any("computed on by" in why for why in project.watch.waited)
 
 
 def test_r12_a_device_that_stays_unclean_is_an_infrastructure_casualty_and_no_failure(driven, smi):

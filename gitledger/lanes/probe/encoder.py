@@ -94,7 +94,7 @@ class Weights:
         found = {int(name[len(head) :].partition(".")[0]) for name in self._handles if name.startswith(head)}
         if found != set(range(declared)):
             raise ProbeError(
-                "model-mismatch", f"the configuration has {declared} layers, the weights {len(found)}"
+                "model-mismatch", f"layers: {declared} in the configuration, {len(found)} in the weights"
             )
         return declared
 

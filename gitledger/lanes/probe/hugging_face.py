@@ -71,7 +71,9 @@ def _blocks(model: Any) -> Any:
     count = getattr(model.config, "num_hidden_layers", None)
     found = [module for module in model.modules() if isinstance(module, nn.ModuleList) and len(module) == count]
     if not found:
-        raise ProbeError("model-mismatch", f"the model has no list of {count} layers, as its configuration says")
+        raise ProbeError(
+            "model-mismatch", f"the model has no list of layers of the length that it declares: {count}"
+        )
     return found[0]
 
 
@@ -96,7 +98,7 @@ def _overhear(model: Any, blocks: Any, tokens: Any) -> list[tuple[Any, tuple[Any
         for hook in hooks:
             hook.remove()
     if len(heard) != len(blocks):
-        raise ProbeError("load-failed", f"of {len(blocks)} layers the model called {len(heard)}")
+        raise ProbeError("load-failed", f"of its layers, {len(blocks)}, the model called {len(heard)}")
     return heard
 
 
