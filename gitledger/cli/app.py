@@ -158,10 +158,15 @@ def app(ctx: click.Context, directory: str | None, quiet: bool, verbose: bool, n
 app.help = _with_breaks(app.help)
 
 
+SWITCH_S = 0.0002
+"""A thread that only starts git and reads what it says waits for no more than this, while we load and decode."""
+
+
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit; a traceback is a bug and shows only with GITLEDGER_DEBUG."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     gc.set_threshold(50_000, 20, 20)  # a judgement makes many values and hardly a cycle: look for those seldom
+    sys.setswitchinterval(SWITCH_S)
     if hasattr(signal, "SIGCHLD"):  # ignored, as some launchers hand it down, every child would seem to end with 0
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     open_streams()

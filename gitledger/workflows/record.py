@@ -57,23 +57,24 @@ def record(
     signer: Signer | None,
     *,
     before: Before | None = None,
+    edits: Edits | None = None,
     turn: AbstractContextManager[object] | None = None,
     spool: Path | None = None,
     ended: Callable[[], None] | None = None,
 ) -> Recorded:
     """Return what was recorded, once the receipt is stored, or the store has refused it.
 
-    `before` is the repository as the caller has just looked at it. `turn` is entered to sign and to store: one
-    signer and one ledger serve several runs at once. With `spool` the receipt is put into that folder instead of
-    the ledger, for whoever collects and signs it. `ended` is called when the command has ended and all that it may
-    have changed was looked at: another run can begin.
+    `before` is the repository as the caller has just looked at it, `edits` a look that it began. `turn` is entered
+    to sign and to store: one signer and one ledger serve several runs at once. With `spool` the receipt is put
+    into that folder instead of the ledger, for whoever collects and signs it. `ended` is called when the command
+    has ended and all that it may have changed was looked at: another run can begin.
 
     Raises `ManifestError`, `UsageError`, `ConfigError` and `MachineError` before anything has run; afterwards only
     the store can fail, and the result says so.
     """
     if spool is None:
         notes_identity(session, request.notes)  # without one the receipt could not be stored
-    before = look(session, request.definition) if before is None else before
+    before = look(session, request.definition, edits=edits) if before is None else before
     load_ahead(session)
     run = execute(session, request, before)
     seen = survey(session.repo.git) if run.after is None else run.after
@@ -133,8 +134,8 @@ def _to_ledger(
     return store
 
 
-def look(session: Session, definition: Definition) -> Before:
-    """Return the repository as it stands.
+def look(session: Session, definition: Definition, *, edits: Edits | None = None) -> Before:
+    """Return the repository as it stands; `edits` are being looked for already, where the caller began with that.
 
     Raises `UsageError` without a commit or a work tree, `ManifestError` where the scope can't be resolved.
     """
@@ -142,10 +143,13 @@ def look(session: Session, definition: Definition) -> Before:
     head = head_of(session)
     if repo.worktree is None:
         raise UsageError("no-work-tree", f"{repo.git_dir} is bare: nothing can run there", "run it in a clone")
-    with Edits(repo.git) as edits:  # git looks at the tree while we resolve the scope
+    with edits or Edits(repo.git) as asked:  # git looks at the tree while we resolve the scope
         facts = CommitFacts(repo.objects, repo.commit(head).tree)
         manifest = resolve(definition, facts, ExtraFiles(repo.worktree))
-        state = edits.survey().state(definition.paths, names=CHAIN_FILES)
+        found = asked.survey()
+    if found.seen.head != head:  # somebody checked out something else since git was asked
+        found = survey(repo.git)
+    state = found.state(definition.paths, names=CHAIN_FILES)
     return Before(head=head, state=state, manifest=manifest, shadows=shadows_of(manifest, repo.worktree))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gitledger.errors import MachineError
+from gitledger.store.edits import Edits
 from gitledger.trust.signer import Signer
 from gitledger.workflows.flight import Flight, take_off
 from gitledger.workflows.record import Recorded, record
@@ -18,27 +19,36 @@ __all__ = ["record_alone"]
 
 
 def record_alone(
-    session: Session, request: RecordRequest, signer: Signer | None, *, tell: Callable[[str], None]
+    session: Session,
+    request: RecordRequest,
+    signer: Signer | None,
+    *,
+    tell: Callable[[str], None],
+    edits: Edits | None = None,
 ) -> Recorded:
     """Return what `record` returns; `tell` hears what was settled before. Raises what `record` raises.
+
+    `edits` is a look at the work tree that the caller began.
 
     Where the run can't be noted down, it is recorded all the same, and lost only if its recorder is killed.
     """
     for sentence in settle(session, signer, head_of(session), user=request.user):
         tell(sentence)
     if not request.declared or not request.command:
-        return record(session, request, signer)
+        return record(session, request, signer, edits=edits)
     try:
         with take_off(session.repo.git_dir / "gitledger" / "flight", request.key, is_needed=False) as flight:
-            return _noted(session, request, signer, flight)
+            return _noted(session, request, signer, flight, edits)
     except MachineError as error:
         if error.code != "flight-unwritable":
             raise
-    return record(session, request, signer)
+    return record(session, request, signer, edits=edits)
 
 
-def _noted(session: Session, request: RecordRequest, signer: Signer | None, flight: Flight) -> Recorded:
-    done = record(session, replace(request, flight=flight), signer)
+def _noted(
+    session: Session, request: RecordRequest, signer: Signer | None, flight: Flight, edits: Edits | None
+) -> Recorded:
+    done = record(session, replace(request, flight=flight), signer, edits=edits)
     if done.stored or not flight.note.exists():
         flight.clear()
     return done

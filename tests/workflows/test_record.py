@@ -5,9 +5,18 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+
+from gitledger.manifest.definition import Definition
+from gitledger.records.ids import ShardKey
+from gitledger.store.edits import Edits
+from gitledger.workflows.record import look
+from gitledger.workflows.session import open_session
+from gitledger.workflows.target import head_of
+from gitledger.workflows.trusted import read_config
 
 ONE = "version: 1\nrepository: demo\nshards:\n  it: {paths: [tests], command: pytest -q -p no:randomly tests}\n"
 PASSING = "def test_first():\n    pass\n\n"
@@ -115,7 +124,11 @@ def test_u05_any_other_command_line_is_incomplete(make_one):
         project.record("it", "--", "pytest", "-vv", "--tb=short", "-p", "no:randomly", "tests")["outcome"]
         == "passed"
     )
-    assert project.record("it", env={"PYTEST_ADDOPTS": "-k first"}, expect=1)["outcome"] == "incomplete"
+    for words in ("-k first", "-q -k first", "-p no:python", "-p", "'", "--color no -x"):
+        document = project.record("it", env={"PYTEST_ADDOPTS": words}, expect=1)
+        assert document["outcome"] == "incomplete", words
+    looks = "-q -vv -ra -r fE --color=yes --tb short -p no:cacheprovider -pno:cacheprovider --durations=3"
+    assert project.record("it", env={"PYTEST_ADDOPTS": looks})["outcome"] == "passed"
 
 
 def test_a_mode_of_ci_by_a_key_that_is_no_runners_is_warned_of_before_the_run_and_counts_for_nothing(make_project):
@@ -215,6 +228,22 @@ def test_an_edit_that_the_run_takes_back_is_dirt_all_the_same(make_one):
     assert project.repo.git("status", "--porcelain", "--untracked-files=no") == ""
     claim = project.receipt(document["record"])["repo"]
     assert (claim["dirty"], claim["dirty_paths"]) == (True, ["notes.txt"])
+
+
+@pytest.mark.parametrize("moves", [True, False])
+def test_a_look_that_was_begun_on_another_commit_is_made_anew(make_one, moves):
+    project = make_one(PASSING)
+    env = dict(project.repo.env)
+    session = open_session(project.path, environ=env, home=Path(env["HOME"]), now=lambda: datetime.now(UTC))
+    edits = Edits(session.repo.git)
+    assert not edits.survey().seen.dirty
+    if moves:
+        project.repo.commit({"tests/test_other.py": PASSING})
+    project.repo.write("tests/test_it.py", "edited")
+    head = head_of(session)
+    definition = Definition.of(read_config(session.repo, head), ShardKey("it"))
+    before = look(session, definition, edits=edits)
+    assert (before.head, before.state.changed) == (head, ("tests/test_it.py",) if moves else ())
 
 
 def test_files_that_the_run_creates_are_listed_and_are_no_dirt(make_one):
