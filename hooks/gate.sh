@@ -10,16 +10,24 @@
 set -eu
 remote=${GITLEDGER_REMOTE:-origin}
 
+# The ref that policy comes from, as the remote has it now. Whoever calls this in a word of another command would go on
+# without: assign it, and stop where that fails.
 policy() {
     target=${GITLEDGER_TARGET:-$(git ls-remote --symref "$remote" HEAD | sed -n 's,^ref: refs/heads/\(.*\)	HEAD$,\1,p')}
-    git fetch --quiet --no-tags "$remote" "+refs/heads/$target:refs/remotes/$remote/$target"
+    if [ -z "$target" ]; then
+        echo "error: $remote names no default branch; set GITLEDGER_TARGET" >&2
+        return 2
+    fi
+    git fetch --quiet --no-tags "$remote" "+refs/heads/$target:refs/remotes/$remote/$target" || return 2
     printf 'refs/remotes/%s/%s\n' "$remote" "$target"
 }
 
 case "${1:-}" in
 plan)
+    from=$(policy) || exit 2
     git ledger sync --fetch-only "$remote" >&2
-    git ledger plan --policy-from "$(policy)" --json |
+    plan=$(git ledger plan --policy-from "$from" --json)
+    printf '%s\n' "$plan" |
         python3 -c 'import json, sys
 for row in json.load(sys.stdin)["shards"]:
     if row["verdict"] == "stale":
@@ -27,7 +35,7 @@ for row in json.load(sys.stdin)["shards"]:
     ;;
 run)
     shift
-    from=$(policy)
+    from=$(policy) || exit 2
     git ledger sync --fetch-only "$remote"
     status=0
     git ledger run "$@" --mode ci --policy-from "$from" || status=$?
@@ -35,7 +43,8 @@ run)
     exit "$status"
     ;;
 judge)
-    git ledger gate --remote "$remote" --policy-from "$(policy)"
+    from=$(policy) || exit 2
+    git ledger gate --remote "$remote" --policy-from "$from"
     ;;
 *)
     echo "usage: gate.sh plan | run [SHARD...] | judge" >&2

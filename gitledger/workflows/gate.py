@@ -92,7 +92,7 @@ def gate(session: Session, request: GateRequest, signer: Callable[[], Signer | N
     judged: `UsageError` (`head-unknown`, `head-missing`, `no-target`, `no-remote`), what `verify` raises, and
     `StoreError` where the remote can't be asked, since a failure that is recorded there would be hidden.
     """
-    runner = read_runner(session.environ, session.repo)
+    runner = read_runner(session.environ, session.repo, is_told=request.commit is not None)
     target, what = _judged(session, runner, request.commit)
     remote = _remote(session, request)
     if remote is not None:

@@ -47,10 +47,18 @@ def judge_needs(text: str, *, nothing_stale: bool) -> Iterator[Finding]:
 
 def _read(text: str) -> Mapping[str, Any]:
     try:
-        found = json.loads(text)
+        found = json.loads(text, object_pairs_hook=_once)
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object whose keys stand there once: of two results of one job nobody can tell which is meant."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key stands there twice")
+    return found
 
 
 def _result(job: object) -> str:

@@ -2,7 +2,9 @@
 
 Sources: GitHub Actions, "Variables reference" and "Events that trigger workflows"; GitLab CI/CD, "Predefined CI/CD
 variables reference". A workflow for pull requests checks out a merge that GitHub made up; evidence speaks of the
-commit that its author pushed, so that one is judged.
+commit that its author pushed, so that one is judged. Many events (a comment, a check, a dispatch) come with a
+`GITHUB_SHA` that is the tip of the default branch, whatever they are about: it counts as long as it is what is
+checked out, and for a push, whose commit it always is.
 """
 
 from __future__ import annotations
@@ -26,6 +28,13 @@ _ID = re.compile(r"\A(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
 _HEADS = "refs/heads/"
 _MERGE_REF = re.compile(r"\Arefs/pull/\d+/merge\Z")
 _SAY_IT = "say which commit: git ledger gate COMMIT"
+_NAMED = (
+    ("workflow_run", "head_sha", "the commit of the run before"),
+    ("check_run", "head_sha", "the commit of the check"),
+    ("check_suite", "head_sha", "the commit of the checks"),
+    ("deployment", "sha", "the commit of the deployment"),
+)
+"""Where events name the commit that they are about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +51,19 @@ class Runner:
     target: str | None
 
 
-def read_runner(environ: Mapping[str, str], repo: Repository) -> Runner:
-    """Return what the runner says of itself; raises `UsageError` `head-unknown` where that can't be understood."""
+def read_runner(environ: Mapping[str, str], repo: Repository, *, is_told: bool = False) -> Runner:
+    """Return what the runner says of itself; raises `UsageError` `head-unknown` where that can't be understood.
+
+    `is_told`: the commit is named by whoever asks, so that the runner need not.
+    """
     if environ.get("GITHUB_ACTIONS") == "true":
-        return _github(environ, repo)
+        try:
+            return _github(environ, repo)
+        except UsageError:
+            if not is_told:
+                raise
+            target = environ.get("GITHUB_BASE_REF") or None
+            return Runner(forge="github", judged=None, what="what is checked out", target=target)
     if environ.get("GITLAB_CI") == "true":
         return _gitlab(environ)
     return Runner(forge="", judged=None, what="what is checked out", target=None)
@@ -65,18 +83,32 @@ def _github(environ: Mapping[str, str], repo: Repository) -> Runner:
         head = _commit(group.get("head_sha"), "the event's merge_group.head_sha")
         base = (_text(group.get("base_ref")) or "").removeprefix(_HEADS)
         return Runner(forge="github", judged=head, what="the head of a merge group", target=base or target)
-    if run := _table(event, "workflow_run"):
-        head = _commit(run.get("head_sha"), "the event's workflow_run.head_sha")
-        return Runner(forge="github", judged=head, what="the commit of the run before", target=target)
+    for key, field, what in _NAMED:
+        if table := _table(event, key):
+            head = _commit(table.get(field), f"the event's {key}.{field}")
+            return Runner(forge="github", judged=head, what=what, target=target)
     if name == "workflow_run":  # its GITHUB_SHA is the default branch's, not that of the run before
         raise UsageError("head-unknown", "this is a workflow_run, and its event file names no run before", _SAY_IT)
+    if _table(_table(event, "issue"), "pull_request"):
+        raise UsageError("head-unknown", "this is a comment on a pull request, and names no commit of it", _SAY_IT)
     if name.startswith("pull_request") or _MERGE_REF.match(environ.get("GITHUB_REF", "")):
         head = _second_parent(environ, repo)
         return Runner(
             forge="github", judged=head, what="the second parent of the merge that is checked out", target=target
         )
+    return _by_sha(environ, repo, name, target)
+
+
+def _by_sha(environ: Mapping[str, str], repo: Repository, name: str, target: str | None) -> Runner:
+    """Return the runner of an event that names its commit by `GITHUB_SHA` alone."""
     sha = environ.get("GITHUB_SHA")
-    judged = None if not sha else _commit(sha, "GITHUB_SHA")
+    if not sha:
+        return Runner(forge="github", judged=None, what="what is checked out", target=target)
+    judged, head = _commit(sha, "GITHUB_SHA"), repo.head()
+    if name != "push" and judged != head:
+        there = "nothing" if head is None else head[:12]
+        text = f"the event {name or '?'} comes with {judged[:12]} (GITHUB_SHA), and {there} is checked out"
+        raise UsageError("head-unknown", text, _SAY_IT)
     return Runner(forge="github", judged=judged, what=f"the commit of the event {name or '?'}", target=target)
 
 
@@ -86,15 +118,21 @@ def _gitlab(environ: Mapping[str, str]) -> Runner:
     name = "CI_MERGE_REQUEST_SOURCE_BRANCH_SHA" if source else "CI_COMMIT_SHA"
     sha = source or environ.get("CI_COMMIT_SHA")
     number = environ.get("CI_MERGE_REQUEST_IID")
+    if not sha:
+        return Runner(forge="gitlab", judged=None, what="what is checked out", target=target)
     what = f"the head of merge request {number}" if number else "the commit of the pipeline"
-    return Runner(forge="gitlab", judged=_commit(sha, name) if sha else None, what=what, target=target)
+    return Runner(forge="gitlab", judged=_commit(sha, name), what=what, target=target)
 
 
 def _second_parent(environ: Mapping[str, str], repo: Repository) -> CommitId:
-    """Return the head that GitHub merged into `refs/pull/N/merge`, where that merge is what is checked out."""
+    """Return the head that GitHub merged into `refs/pull/N/merge`, where that merge is what is checked out.
+
+    Of any other merge, as one on the base branch that `pull_request_target` checks out, it would be an older head.
+    """
     head = repo.head()
     parents = (repo.objects.read_parents(head) if head else None) or ()
-    if len(parents) != 2 or environ.get("GITHUB_SHA") != head:
+    is_made_up = _MERGE_REF.match(environ.get("GITHUB_REF", "")) and environ.get("GITHUB_SHA") == head
+    if len(parents) != 2 or not is_made_up:
         raise UsageError(
             "head-unknown",
             "this is a pull request, its event names no head, and no merge of it is checked out",

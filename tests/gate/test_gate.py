@@ -73,6 +73,58 @@ def test_of_a_pull_request_the_head_is_judged_and_not_the_merge(hosted, tmp_path
     assert runner.gate(merge, env=on_github)["commit"] == merge  # told otherwise
 
 
+def test_of_no_other_merge_than_a_pull_requests_own_the_second_parent_is_judged(hosted):
+    """`pull_request_target` checks out the base: the last head that was merged there is no head of this request."""
+    merged = hosted.topic({"one/a": "1"})
+    hosted.record_all()
+    hosted.repo.git("checkout", "-q", "main")
+    hosted.repo.git("merge", "-q", "--no-ff", "-m", "merged", merged)
+    hosted.repo.git("push", "-q", "--no-verify", "origin", "main")
+    said = {
+        "GITHUB_ACTIONS": "true",
+        "GITHUB_EVENT_NAME": "pull_request_target",
+        "GITHUB_REF": "refs/heads/main",
+        "GITHUB_SHA": hosted.head(),
+        "GITHUB_BASE_REF": "main",
+    }
+    assert hosted.gate(env=said, expect=2)["error"]["code"] == "head-unknown"
+    on_merge_ref = {"GITHUB_EVENT_NAME": "pull_request", "GITHUB_REF": "refs/pull/1/merge"}
+    assert hosted.gate("--no-merge", env=said | on_merge_ref)["commit"] == merged
+
+
+def test_the_tip_of_the_default_branch_is_not_judged_for_what_a_job_has_checked_out(hosted, tmp_path, blocking):
+    """`workflow_dispatch`, a comment, a schedule: GITHUB_SHA is green, and the job has a change without evidence."""
+    green = hosted.topic({"one/a": "1"})
+    hosted.record_all()
+    hosted.repo.commit({"one/a": "2"})
+    said = event_file(tmp_path) | {"GITHUB_SHA": green}
+    for name in ("workflow_dispatch", "issue_comment", "schedule", ""):
+        found = hosted.gate(env=said | {"GITHUB_EVENT_NAME": name}, expect=2)
+        assert found["error"]["code"] == "head-unknown"
+        assert hosted.gate("HEAD", env=said, expect=1)["commit"] == hosted.head()  # as the hint says
+    push = said | {"GITHUB_EVENT_NAME": "push"}  # its commit is its commit, whatever else lies there
+    assert hosted.gate("--no-merge", env=push)["judged"] == "the commit of the event push"
+    without = {"GITHUB_ACTIONS": "true", "GITHUB_EVENT_NAME": "push"}
+    assert hosted.gate(env=without, expect=1)["judged"] == "what is checked out"
+
+    hosted.repo.git("checkout", "-q", "--detach", green)
+    dispatched = said | {"GITHUB_EVENT_NAME": "workflow_dispatch"}
+    assert hosted.gate("--no-merge", env=dispatched)["commit"] == green
+    comment = event_file(tmp_path, issue={"number": 7, "pull_request": {"url": "u"}}) | {"GITHUB_SHA": green}
+    found = hosted.gate(env=comment | {"GITHUB_EVENT_NAME": "issue_comment"}, expect=2)
+    assert found["error"]["code"] == "head-unknown"
+
+
+@pytest.mark.parametrize("key", ["workflow_run", "check_run", "check_suite", "deployment"])
+def test_an_event_about_a_commit_is_judged_by_that_commit(hosted, tmp_path, key, blocking):
+    head = hosted.topic({"one/a": "1"})
+    field = "sha" if key == "deployment" else "head_sha"
+    said = event_file(tmp_path, **{key: {field: head}})
+    said |= {"GITHUB_EVENT_NAME": key, "GITHUB_SHA": hosted.head("main")}
+    hosted.repo.git("checkout", "-q", "main")
+    assert hosted.gate(env=said, expect=1)["commit"] == head
+
+
 @pytest.mark.parametrize(
     ("env", "payload", "code"),
     [
@@ -225,6 +277,8 @@ def needs(**jobs: str) -> str:
         ("{}", ["jobs-unknown"]),
         ("[]", ["jobs-unknown"]),
         ('{"shard": null}', ["job-not-successful"]),
+        ('{"shard": {"result": "failure"}, "shard": {"result": "success"}}', ["jobs-unknown"]),
+        ('{"shard": {"result": "failure", "result": "success"}}', ["jobs-unknown"]),
     ],
 )
 def test_no_result_of_a_job_counts_but_success(said, codes):

@@ -58,6 +58,10 @@ def test_our_action_plans_records_and_judges(hosted, make_github, pull_request, 
     github = make_github(hosted, event, secrets=secrets, source=flow)
     assert github.run() == "failure"
     assert "mode is 'gaet'" in github.logs["gate"]
+    flow.write_text(ACTION.replace('needs: "${{ toJSON(needs) }}", key', 'needs: "", key'))  # a misspelt expression
+    github = make_github(hosted, event, secrets=secrets, source=flow)
+    assert github.run() == "failure"
+    assert "jobs-unknown" in github.logs["gate"]
 
 
 # --- GitLab -------------------------------------------------------------------------------------------------------
@@ -202,3 +206,20 @@ def test_the_shell_recipe_for_any_other_ci(hosted):
     assert recipe("plan", expect=0) == ""
     assert "verdict: passed" in recipe("judge", expect=0)
     recipe("deploy", expect=2)
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+def test_the_shell_recipe_takes_no_policy_but_the_one_that_the_remote_has_now(hosted, shell):
+    """A branch that was deleted there is still here as a tracking ref; a failed look at it judges nothing."""
+    hosted.topic()
+    hosted.record_all()
+    hosted.repo.git("push", "-q", "--no-verify", "origin", "main:lax")
+    hosted.repo.git("--git-dir", str(hosted.server), "branch", "-qD", "lax")
+    assert hosted.repo.git("rev-parse", "-q", "--verify", "refs/remotes/origin/lax")
+    env = dict(hosted.repo.env) | {"GITLEDGER_TARGET": "lax"}
+    for part in ("plan", "run", "judge"):
+        command = [shell, str(ROOT / "hooks/gate.sh"), part]
+        done = subprocess.run(command, cwd=hosted.path, env=env, capture_output=True, text=True, timeout=120)
+        assert (done.returncode, done.stdout) == (2, ""), part
+        assert "couldn't find remote ref refs/heads/lax" in done.stderr
+        assert "Traceback" not in done.stderr
