@@ -16,9 +16,9 @@ from gitledger.machine.child import ChildExit
 from gitledger.machine.redact import excerpt, secret_values
 from gitledger.manifest.resolve import resolve
 from gitledger.records.bodies import Inputs
+from gitledger.store.edits import Edits
 from gitledger.store.extras import ExtraFiles
 from gitledger.store.facts import CommitFacts
-from gitledger.store.worktree import Survey
 from gitledger.suites.cut import read_durations
 from gitledger.suites.following import Following
 from gitledger.suites.journal import read_journal
@@ -43,8 +43,8 @@ LOG_EXCERPT_BYTES = 64 << 10
 class Executed:
     """What ran and how it ended (`ended` None: nothing ran). `reasons` are the recorder's own against it.
 
-    `coverage` is the body of its fragment, None where it measured nothing. `after` is the work tree as the command
-    left it, None where nobody has looked yet.
+    `coverage` is the body of its fragment, None where it measured nothing. `after` looks at the work tree as the
+    command left it, None where nobody has begun to.
     """
 
     ended: ChildExit | None
@@ -56,7 +56,7 @@ class Executed:
     log_text: str = ""
     coverage: bytes | None = None
     inputs: Inputs | None = None
-    after: Survey | None = None
+    after: Edits | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

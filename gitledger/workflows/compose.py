@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gitledger import __version__
+from gitledger.dataclass import dataclass
 from gitledger.machine.environment import environment_facts
 from gitledger.machine.redact import redact_argv, redact_url, secret_values
 from gitledger.records.bodies import BodyRef, TestResult, encode_inputs, encode_log, encode_tests
@@ -32,7 +33,7 @@ from gitledger.workflows.observed import outside_of
 from gitledger.workflows.request import Before, RecordRequest
 from gitledger.workflows.session import Session
 
-__all__ = ["compose", "earlier_attempts"]
+__all__ = ["Draft", "draft", "earlier_attempts"]
 
 MAX_LISTED_PATHS = 20
 _HEAD = b'{"payload":"'
@@ -42,15 +43,36 @@ MAX_WORDS = 500
 """Words of the recorded command line."""
 
 
-def compose(
-    session: Session,
-    request: RecordRequest,
-    signer: Signer | None,
-    before: Before,
-    run: Executed,
-    after: WorkTreeState,
-) -> tuple[ShardReceipt, list[bytes]]:
-    """Return the receipt of a run and its bodies; `after` is the work tree as the run left it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A receipt that can be written before it is known how the run left the work tree; until then it is dirty."""
+
+    before: Before
+    receipt: ShardReceipt
+    bodies: tuple[bytes, ...]
+
+    def completed(self, after: WorkTreeState) -> ShardReceipt:
+        """Return the receipt; `after` is the work tree as the run left it.
+
+        Dirt: tracked changes at start or end, untracked files at start (DESIGN section 5), and ignored files that
+        pytest takes for its configuration.
+        """
+        before = self.before
+        dirt = sorted({*before.state.changed, *before.state.untracked, *before.shadows, *after.changed})
+        created = sorted(set(after.untracked) - set(before.state.untracked))
+        return replace(
+            self.receipt,
+            repo=replace(
+                self.receipt.repo,
+                dirty=bool(dirt),
+                dirty_paths=tuple(dirt[:MAX_LISTED_PATHS]),
+                created=tuple(created[:MAX_LISTED_PATHS]),
+            ),
+        )
+
+
+def draft(session: Session, request: RecordRequest, signer: Signer | None, before: Before, run: Executed) -> Draft:
+    """Return what can be said of a run already; git may still be looking at what it left.
 
     The recorder's own reasons only ever take green away.
     """
@@ -81,7 +103,7 @@ def compose(
             selected_digest=result.selected_digest,
         ),
         manifest=_manifest(session, request, before, run),
-        repo=_repo(session, before, after),
+        repo=_repo(session, before),
         session=_session(session, request, run),
         environment=environment_facts(
             env=session.environ,
@@ -94,7 +116,7 @@ def compose(
         signer=None if signer is None else claim_of(signer, user=request.user),
         bodies={name: BodyRef.of(blob, object_format=form) for name, blob in bodies.items()},
     )
-    return receipt, list(bodies.values())
+    return Draft(before=before, receipt=receipt, bodies=tuple(bodies.values()))
 
 
 def _in_microseconds(result: TestResult) -> TestResult:
@@ -119,24 +141,16 @@ def _manifest(session: Session, request: RecordRequest, before: Before, run: Exe
     )
 
 
-def _repo(session: Session, before: Before, after: WorkTreeState) -> RepoClaim:
-    """Return where it ran.
-
-    Dirt: tracked changes at start or end, untracked files at start (DESIGN section 5), and ignored files that
-    pytest takes for its configuration.
-    """
+def _repo(session: Session, before: Before) -> RepoClaim:
+    """Return where it ran, dirty until the work tree has been looked at again."""
     repo = session.repo
-    dirt = sorted({*before.state.changed, *before.state.untracked, *before.shadows, *after.changed})
-    created = sorted(set(after.untracked) - set(before.state.untracked))
     remote = repo.config("remote.origin.url")
     return RepoClaim(
         commit=before.head,
         tree=repo.commit(before.head).tree,
         branch=repo.branch(),
         remote=redact_url(remote) if remote else None,
-        dirty=bool(dirt),
-        dirty_paths=tuple(dirt[:MAX_LISTED_PATHS]),
-        created=tuple(created[:MAX_LISTED_PATHS]),
+        dirty=True,
     )
 
 

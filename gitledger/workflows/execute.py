@@ -114,11 +114,11 @@ def _in_folder(
             marker=marker,
             end_file=None if flight is None else flight.end_file.absolute(),
         )
-    with Edits(session.repo.git) as edits:  # git looks at the tree while we read what the run left
-        executed = aftermath(
-            session, request, before, scene, ended, observed=observed, traced=traced, following=following
-        )
-        return replace(executed, after=edits.survey())
+    edits = Edits(session.repo.git)  # git looks at the tree while we read what the run left
+    executed = aftermath(
+        session, request, before, scene, ended, observed=observed, traced=traced, following=following
+    )
+    return replace(executed, after=edits)
 
 
 def _note(session: Session, request: RecordRequest, before: Before, scene: Scene, marker: str) -> FlightNote:

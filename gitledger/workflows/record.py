@@ -20,13 +20,13 @@ from gitledger.records.receipt import ShardReceipt
 from gitledger.store.edits import Edits
 from gitledger.store.extras import ExtraFiles
 from gitledger.store.facts import CommitFacts
-from gitledger.store.worktree import WorkTreeState, survey
+from gitledger.store.worktree import survey
 from gitledger.suites.result import SuiteResult
 from gitledger.trust.sign import sign_payload
 from gitledger.trust.signer import Signer
 from gitledger.workflows.aftermath import Executed
 from gitledger.workflows.ahead import load_ahead
-from gitledger.workflows.compose import compose
+from gitledger.workflows.compose import draft
 from gitledger.workflows.execute import execute
 from gitledger.workflows.notes_author import notes_identity, notes_message
 from gitledger.workflows.request import Before, RecordRequest
@@ -77,27 +77,28 @@ def record(
     before = look(session, request.definition, edits=edits) if before is None else before
     load_ahead(session)
     run = execute(session, request, before)
-    seen = survey(session.repo.git) if run.after is None else run.after
+    drafted = draft(session, request, signer, before, run)
+    seen = survey(session.repo.git) if run.after is None else run.after.survey()
     after = seen.state(request.definition.paths, names=CHAIN_FILES)
     if ended is not None:
         ended()
-    return keep(session, request, signer, before, run, after, turn=turn or nullcontext(), spool=spool)
+    receipt = drafted.completed(after)
+    return keep(session, request, signer, run, receipt, drafted.bodies, turn=turn or nullcontext(), spool=spool)
 
 
 def keep(
     session: Session,
     request: RecordRequest,
     signer: Signer | None,
-    before: Before,
     run: Executed,
-    after: WorkTreeState,
+    receipt: ShardReceipt,
+    bodies: Sequence[bytes],
     *,
     turn: AbstractContextManager[object],
     spool: Path | None = None,
 ) -> Recorded:
-    """Return what was recorded of a run: composed, signed and stored, or put into a spool."""
+    """Return what was recorded of a run: its receipt signed and stored, or put into a spool."""
     store = _to_ledger(session, request) if spool is None else partial(write_entry, spool)
-    receipt, bodies = compose(session, request, signer, before, run, after)
     payload = receipt.encode()
     error = None
     with turn:

@@ -30,6 +30,7 @@ from gitledger.trust.signer import Signer
 from gitledger.trust.verified import Rejected, open_record
 from gitledger.workflows.aftermath import Executed, Scene, aftermath, log_of, result_of_journal
 from gitledger.workflows.asked import Asked, request_of
+from gitledger.workflows.compose import draft
 from gitledger.workflows.flight import Crash, crashes
 from gitledger.workflows.record import Recorded, keep
 from gitledger.workflows.reports import report_changed_ns, result_of_run
@@ -108,7 +109,9 @@ class _Wreck:
             after = work_tree_state(
                 self.session.repo.git, scope_paths=self.request.definition.paths, names=CHAIN_FILES
             )
-        return keep(self.session, self.request, signer, self.before, run, after, turn=nullcontext())
+        drafted = draft(self.session, self.request, signer, self.before, run)
+        receipt = drafted.completed(after)
+        return keep(self.session, self.request, signer, run, receipt, drafted.bodies, turn=nullcontext())
 
     def run(self) -> Executed:
         scene, ended = self.scene(), self.ended()
