@@ -2,7 +2,8 @@
 
 It adds one test, marked `integration`, that runs `git ledger doctor` for the lane in a process of its own; the
 model comes from the environment, and without one the test skips. pytest itself returns 0 where everything skipped,
-so the session's exit status is set here: 77 where the check skipped, 99 where it came to no answer. Nothing is
+so the session's exit status is set here: 77 where the check skipped, 99 where it came to no answer. What it came to
+travels in its report, since under xdist it runs in a worker, and the session that exits is another. Nothing is
 signed: the test process holds no key (`git ledger record --capability FILE` signs).
 """
 
@@ -28,7 +29,8 @@ __all__ = ["LaneItem"]
 
 MARK = "integration"
 VARIABLES = ("GITLEDGER_DOCTOR_MODEL", "MESHNET_DOCTOR_MODEL")
-_CHECK = pytest.StashKey["LaneItem"]()
+_CAME_TO = "ledger-lane"
+"""The property of the check's report that says what it came to."""
 _WORST_FIRST = ("failed", "inconclusive", "skipped", "passed")
 
 
@@ -55,29 +57,42 @@ def pytest_collection_modifyitems(
     if lane:
         item: LaneItem = LaneItem.from_parent(session, name=f"ledger-lane[{lane}]", lane=lane)
         item.add_marker(MARK)
-        config.stash[_CHECK] = item
         items.append(item)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Note what failed beside the check; on the class, since this hook is not told of the configuration."""
+    """Note what the check came to, and what failed; on a class, since this hook is told of no configuration."""
+    said = dict(report.user_properties).get(_CAME_TO)
+    if said in _WORST_FIRST:
+        _Seen.nodeid, _Seen.came_to = report.nodeid, str(said)
     if report.failed:
-        LaneItem.failed.add(report.nodeid)
+        _Seen.failed.add(report.nodeid)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Iterator[None]:  # noqa: ARG001
     """Tell skipped and inconclusive from passed: 0 is kept for a check that ran and passed."""
     yield
-    item = session.config.stash.get(_CHECK, None)
-    if item is None:
+    is_worker = hasattr(session.config, "workerinput")
+    if is_worker or not session.config.getoption("--ledger-lane"):
         return
-    failed = LaneItem.failed - {item.nodeid}
-    if item.came_to == "inconclusive" and not failed and session.exitstatus == pytest.ExitCode.TESTS_FAILED:
+    others = _Seen.failed - {_Seen.nodeid}
+    if _Seen.came_to == "inconclusive" and not others and session.exitstatus == pytest.ExitCode.TESTS_FAILED:
         session.exitstatus = EXIT_INCONCLUSIVE
-    elif item.came_to != "passed" and session.exitstatus == pytest.ExitCode.OK:
+    elif _Seen.came_to != "passed" and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = EXIT_SKIPPED
+
+
+class _Seen:
+    """What this process, which has one session, was told: by the check's report, and by those of what failed.
+
+    A check of which there is no report (not chosen, or never reached) is one that skipped.
+    """
+
+    nodeid = ""
+    came_to = "skipped"
+    failed: set[str] = set()  # noqa: RUF012
 
 
 class LaneCheckError(Exception):
@@ -85,14 +100,11 @@ class LaneCheckError(Exception):
 
 
 class LaneItem(pytest.Item):
-    """One lane, checked. `came_to` is what its reports came to: skipped until there is another answer."""
-
-    failed: set[str] = set()  # noqa: RUF012 - of this process, which has one session
+    """One lane, checked; what its reports came to is a property of its own report."""
 
     def __init__(self, *, lane: str, **more: Any) -> None:
         super().__init__(**more)
         self.lane = lane
-        self.came_to = "skipped"
 
     def runtest(self) -> None:
         """Run doctor, and hold its reports to what a lane check asserts."""
@@ -100,12 +112,13 @@ class LaneItem(pytest.Item):
         if not model:
             pytest.skip(f"{VARIABLES[0]} names no model; there is no default")
         reports, said, status = self._doctor(model)
-        self.came_to = min((report.status.value for report in reports), key=_WORST_FIRST.index)
-        if status and self.came_to == "passed":  # all that ran passed, and doctor says no: something did not run
-            self.came_to = "inconclusive" if status == EXIT_INCONCLUSIVE else "failed"
-        if self.came_to == "skipped":
+        came_to = min((report.status.value for report in reports), key=_WORST_FIRST.index)
+        if status and came_to == "passed":  # all that ran passed, and doctor says no: something did not run
+            came_to = "inconclusive" if status == EXIT_INCONCLUSIVE else "failed"
+        self.user_properties.append((_CAME_TO, came_to))
+        if came_to == "skipped":
             pytest.skip(said)
-        if self.came_to != "passed":
+        if came_to != "passed":
             raise LaneCheckError(said)
         for report in reports:
             _assert_proof(report, lane=self.lane, model=model)

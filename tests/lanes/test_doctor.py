@@ -574,6 +574,8 @@ def test_l01_the_lane_check_that_skips_is_told_apart_by_the_exit_status(suite):
     status, out = check(suite, "--ledger-lane", "cpu")
     assert (status, "1 passed, 1 skipped" in out) == (77, True)
     assert check(suite)[0] == 0
+    status, out = check(suite, "-n1", "--ledger-lane", "cpu")  # where it runs in a worker of xdist
+    assert (status, "1 passed, 1 skipped" in out) == (77, True)
 
 
 def test_the_lane_check_fails_with_doctors_own_words(suite, torch_that, tmp_path):
@@ -585,8 +587,9 @@ def test_the_lane_check_fails_with_doctors_own_words(suite, torch_that, tmp_path
     assert "crashed: its process ended with status 9" in out
     (report,) = decode_reports(kept.read_bytes())
     assert report.lane.id == "cpu"
-    status, _ = check(suite, *lane, env=torch_that("raise ImportError('none')") | {"MESHNET_DOCTOR_MODEL": "tiny"})
-    assert status == 99
+    env = torch_that("raise ImportError('none')") | {"MESHNET_DOCTOR_MODEL": "tiny"}
+    for workers in ("-n0", "-n1"):
+        assert check(suite, *lane, workers, env=env)[0] == 99
 
 
 def test_the_lane_check_of_a_model_that_the_lane_does_not_declare_fails_and_its_summary_says_why(suite):
