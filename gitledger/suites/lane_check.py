@@ -2,7 +2,7 @@
 
 It adds one test, marked `integration`, that runs `git ledger doctor` for the lane in a process of its own; the
 model comes from the environment, and without one the test skips. pytest itself returns 0 where everything skipped,
-so the session's exit status is set here: 77 where the check skipped, 99 where it came to no answer. What it came to
+so the exit status is set here: 77 where the check skipped, 99 where it came to no answer. What it came to
 travels in its report, since under xdist it runs in a worker, and the session that exits is another. Nothing is
 signed: the test process holds no key (`git ledger record --capability FILE` signs).
 """
