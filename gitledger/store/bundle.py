@@ -31,7 +31,7 @@ def bundle_of(repository: Repository) -> bytes:
         folder.mkdir()
         git = borrowing(repository, folder)
         objects = PlumbingObjects(git)
-        left = Ledger(objects).unite_into_local(tips, identity=_NOBODY, message="ledger: export")
+        left = Ledger(objects).unite_into_local(tips, by=lambda: (_NOBODY, "ledger: export"))
         refs = [ref for ref in (BODIES_REF, RECORDS_REF) if objects.read_ref(ref) is not None]
         if RECORDS_REF not in refs:
             raise UsageError("ledger-empty", "this clone has no records to export", "git ledger sync --fetch-only")

@@ -30,6 +30,7 @@ __all__ = [
     "parents_of",
     "refuse_unsound",
     "split_tree",
+    "tree_id",
     "unique_names",
 ]
 
@@ -54,6 +55,12 @@ def blob_id(content: bytes, object_format: str) -> BlobId:
     """Return the id that a blob of `content` has in a repository of `object_format`."""
     header = b"blob %d\x00" % len(content)
     return BlobId(hashlib.new(object_format, header + content, usedforsecurity=False).hexdigest())
+
+
+def tree_id(raw: bytes, object_format: str) -> TreeId:
+    """Return the id that a tree stored as `raw` has in a repository of `object_format`."""
+    header = b"tree %d\x00" % len(raw)
+    return TreeId(hashlib.new(object_format, header + raw, usedforsecurity=False).hexdigest())
 
 
 def split_tree(oid: str, raw: bytes) -> list[tuple[bytes, bytes, bytes]]:

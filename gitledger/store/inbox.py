@@ -14,7 +14,7 @@ from gitledger.records.tree import MODE_FOLDER, TreeEntry
 from gitledger.store.objects import GitObjects, Identity
 from gitledger.store.refs import BODIES_REF, INBOX_PREFIX, RECORDS_REF
 
-__all__ = ["PARTS", "Aside", "TellAside", "inbox_commit", "is_inbox", "own_inbox", "stands_in_the_way"]
+__all__ = ["PARTS", "Aside", "By", "TellAside", "inbox_commit", "is_inbox", "own_inbox", "stands_in_the_way"]
 
 PARTS = {"records": RECORDS_REF, "bodies": BODIES_REF}
 """The folders of an inbox commit, and the notes refs that their content belongs into."""
@@ -29,6 +29,8 @@ class Aside:
     error: StoreError
 
 
+By = Callable[[], tuple[Identity, str]]
+"""Gives the author of a notes commit and its message; asked only where one is made."""
 TellAside = Callable[[Aside], None]
 
 
@@ -37,10 +39,9 @@ def stands_in_the_way(error: StoreError) -> bool:
     return error.code in _IN_THE_WAY
 
 
-def inbox_commit(
-    objects: GitObjects, trees: Mapping[str, TreeId], *, identity: Identity, message: str
-) -> CommitId:
+def inbox_commit(objects: GitObjects, trees: Mapping[str, TreeId], by: By) -> CommitId:
     """Store a commit, without history, that holds trees of `PARTS`, and return its id."""
+    identity, message = by()
     entries = [TreeEntry(MODE_FOLDER, part, tree) for part, tree in trees.items()]
     return objects.write_commit(tree=objects.write_tree(entries), parents=(), message=message, identity=identity)
 

@@ -7,6 +7,7 @@ Most commands look at a few refs and some hundred objects and write nothing. The
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from threading import Lock
 from typing import TypeVar
@@ -17,10 +18,11 @@ from gitledger.records.tree import CommitInfo, TreeEntry
 from gitledger.store.cat_file import CatFile
 from gitledger.store.encoding import decode_commit, decode_tree, parents_of
 from gitledger.store.git import Git
+from gitledger.store.meanwhile import Meanwhile
 from gitledger.store.objects import GitObjects, Identity, ObjectKind, RefUpdate
 from gitledger.store.ref_files import OddRef, RefFiles
 
-__all__ = ["LateLibgit"]
+__all__ = ["LateLibgit", "loading"]
 
 _FEW = 1_000
 """How many objects are read through `git cat-file`; each takes 0.05 ms, about 0.03 more than through libgit2."""
@@ -155,6 +157,11 @@ class LateLibgit:
             return None if raw is None else parents_of(commit, raw)
 
         return self._asked(few, lambda whole: whole.read_parents(commit))
+
+
+def loading(objects: GitObjects) -> AbstractContextManager[object]:
+    """Load what moves refs while something else is waited for; what fails at it fails again where it is needed."""
+    return Meanwhile(objects.load) if isinstance(objects, LateLibgit) else nullcontext()
 
 
 def _opened(git: Git, git_dir: Path) -> GitObjects:

@@ -20,7 +20,7 @@ from gitledger.records.ids import BlobId, CommitId, TreeId
 from gitledger.store.claims import subjects_in
 from gitledger.store.encoding import object_missing
 from gitledger.store.history import distances
-from gitledger.store.inbox import Aside, TellAside, inbox_commit, own_inbox, stands_in_the_way
+from gitledger.store.inbox import Aside, By, TellAside, inbox_commit, own_inbox, stands_in_the_way
 from gitledger.store.notes_tree import Blobs, NotesTrees
 from gitledger.store.objects import GitObjects, Identity, RefUpdate
 from gitledger.store.refs import (
@@ -157,7 +157,7 @@ class Ledger:
         notes = {commit: unite_lines(*lines) for commit, lines in records.items() if lines}
         blobs = [self._objects.write_blob(body) for body in bodies]
         try:
-            self._append(notes, blobs, identity, message)
+            self._append(notes, blobs, lambda: (identity, message))
         except StoreError as error:
             if not stands_in_the_way(error):
                 raise
@@ -167,18 +167,12 @@ class Ledger:
             with contextlib.suppress(StoreError):
                 self.fold_inbox(identity=identity, message=message)
 
-    def _append(
-        self, notes: Mapping[CommitId, bytes], blobs: Sequence[BlobId], identity: Identity, message: str
-    ) -> None:
+    def _append(self, notes: Mapping[CommitId, bytes], blobs: Sequence[BlobId], by: By) -> None:
         moves = []
         if blobs:
-            moves.append(
-                self._advance(BODIES_REF, lambda roots: self._union.bodies(roots, blobs), identity, message)
-            )
+            moves.append(self._advance(BODIES_REF, lambda roots: self._union.bodies(roots, blobs), by))
         if notes:
-            moves.append(
-                self._advance(RECORDS_REF, lambda roots: self._union.records(roots, notes), identity, message)
-            )
+            moves.append(self._advance(RECORDS_REF, lambda roots: self._union.records(roots, notes), by))
         # All objects first: the back end then waits for the disk once, and no body is left without its line.
         for move in [move.prepared() for move in moves]:
             self._make(move)
@@ -192,12 +186,7 @@ class Ledger:
         message: str,
     ) -> None:
         """Put notes and bodies into an inbox ref, by themselves: whatever stands in the way may be no ledger."""
-        trees = {}
-        if blobs:
-            trees["bodies"] = self._union.bodies(set(), blobs)
-        if notes:
-            trees["records"] = self._union.records(set(), notes)
-        commit = inbox_commit(self._objects, trees, identity=identity, message=message)
+        commit = self._apart(notes, blobs, lambda: (identity, message))
         ref = INBOX_PREFIX + self._token()
         try:
             made = self._objects.update_refs([RefUpdate(ref, None, commit)])
@@ -207,11 +196,26 @@ class Ledger:
             raise error
         self.aside(Aside(ref, error))
 
+    def apart(self, records: Mapping[CommitId, Sequence[bytes]], bodies: Iterable[BlobId], *, by: By) -> CommitId:
+        """Store a commit as inbox refs have them, which holds certain lines and bodies alone, and return its id.
+
+        The bodies are in the repository already. Raises `StoreError` as `append` does.
+        """
+        return self._apart({commit: unite_lines(*lines) for commit, lines in records.items()}, list(bodies), by)
+
+    def _apart(self, notes: Mapping[CommitId, bytes], blobs: Sequence[BlobId], by: By) -> CommitId:
+        trees = {}
+        if blobs:
+            trees["bodies"] = self._union.bodies(set(), blobs)
+        if notes:
+            trees["records"] = self._union.records(set(), notes)
+        return inbox_commit(self._objects, trees, by)
+
     def fold_inbox(self, *, identity: Identity, message: str) -> None:
         """Fold this clone's own inbox refs into its notes, and delete each by the id that was folded."""
         own = own_inbox(self._objects)
         if own:
-            left = self.unite_into_local(Tips(inbox=frozenset(own.values())), identity=identity, message=message)
+            left = self.unite_into_local(Tips(inbox=frozenset(own.values())), by=lambda: (identity, message))
             self.forget_inbox({name: tip for name, tip in own.items() if tip not in left.inbox})
 
     def forget_inbox(self, folded: Mapping[str, CommitId]) -> None:
@@ -219,7 +223,7 @@ class Ledger:
         for name, tip in folded.items():
             self._objects.update_refs([RefUpdate(name, tip, None)])
 
-    def unite_into_local(self, tips: Tips, *, identity: Identity, message: str) -> Tips:
+    def unite_into_local(self, tips: Tips, *, by: By) -> Tips:
         """Fold commits that hold parts of a ledger into the local refs, all bodies before any line.
 
         Afterwards the tips of notes refs are ancestors of the local ones, so that a push is a fast-forward; an
@@ -229,11 +233,9 @@ class Ledger:
         """
         inbox = self._sound(tips.inbox)
         trees = roots_of(self._objects, Tips(inbox=inbox))
-        bodies, all_bodies = self._fold(
-            BODIES_REF, tips.bodies, trees.bodies, self._union.bodies, identity, message
-        )
+        bodies, all_bodies = self._fold(BODIES_REF, tips.bodies, trees.bodies, self._union.bodies, by)
         added = trees.records if all_bodies else ()
-        records, all_records = self._fold(RECORDS_REF, tips.records, added, self._union.records, identity, message)
+        records, all_records = self._fold(RECORDS_REF, tips.records, added, self._union.records, by)
         folded = inbox if all_bodies and all_records else frozenset()
         return Tips(records=records, bodies=bodies, inbox=tips.inbox - folded)
 
@@ -250,20 +252,14 @@ class Ledger:
         return inbox if is_sound(inbox) else frozenset(tip for tip in inbox if is_sound(frozenset({tip})))
 
     def _fold(
-        self,
-        ref: str,
-        tips: Iterable[CommitId],
-        trees: Collection[TreeId],
-        join: Join,
-        identity: Identity,
-        message: str,
+        self, ref: str, tips: Iterable[CommitId], trees: Collection[TreeId], join: Join, by: By
     ) -> tuple[frozenset[CommitId], bool]:
         """Fold them into one ref; return the tips that could not be, and whether the loose trees could."""
         left: set[CommitId] = set()
         for tip in sorted(tips):
-            if not self._is_folded(self._adopt(ref, tip, join, identity, message)):
+            if not self._is_folded(self._adopt(ref, tip, join, by)):
                 left.add(tip)
-        beside = self._advance(ref, lambda roots: join({*roots, *trees}), identity, message) if trees else None
+        beside = self._advance(ref, lambda roots: join({*roots, *trees}), by) if trees else None
         return frozenset(left), beside is None or self._is_folded(beside)
 
     def _is_folded(self, move: _Move) -> bool:
@@ -312,7 +308,7 @@ class Ledger:
             raise object_missing("note", blob)
         return content
 
-    def _advance(self, ref: str, join: Join, identity: Identity, message: str) -> _Move:
+    def _advance(self, ref: str, join: Join, by: By) -> _Move:
         """Return the move of a notes ref to a child of its tip whose tree joins the tip's with something else."""
 
         def build(tip: CommitId | None) -> CommitId | None:
@@ -320,12 +316,11 @@ class Ledger:
             tree = join(base)
             if tree in base:
                 return None
-            parents = [] if tip is None else [tip]
-            return self._objects.write_commit(tree=tree, parents=parents, message=message, identity=identity)
+            return self._commit(tree, [] if tip is None else [tip], by)
 
         return _Move(self._objects, ref, build)
 
-    def _adopt(self, ref: str, theirs: CommitId, join: Join, identity: Identity, message: str) -> _Move:
+    def _adopt(self, ref: str, theirs: CommitId, join: Join, by: By) -> _Move:
         """Return the move of a notes ref to where `theirs` is its ancestor, and its tree the join of both."""
 
         def build(tip: CommitId | None) -> CommitId | None:
@@ -338,9 +333,13 @@ class Ledger:
                 return None
             if tree == their_tree and self._descends(theirs, tip):
                 return theirs
-            return self._objects.write_commit(tree=tree, parents=[tip, theirs], message=message, identity=identity)
+            return self._commit(tree, [tip, theirs], by)
 
         return _Move(self._objects, ref, build)
+
+    def _commit(self, tree: TreeId, parents: Sequence[CommitId], by: By) -> CommitId:
+        identity, message = by()
+        return self._objects.write_commit(tree=tree, parents=parents, message=message, identity=identity)
 
     def _descends(self, commit: CommitId, ancestor: CommitId) -> bool:
         return bool(distances(self._objects.read_parents, frozenset(), commit, {ancestor}))

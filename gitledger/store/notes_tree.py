@@ -27,7 +27,7 @@ from gitledger.dataclass import dataclass
 from gitledger.errors import StoreError
 from gitledger.records.ids import BlobId, TreeId
 from gitledger.records.tree import MODE_FILE, MODE_FOLDER, TreeEntry
-from gitledger.store.encoding import ID_BYTES, object_missing
+from gitledger.store.encoding import ID_BYTES, encode_tree, object_missing, tree_id
 from gitledger.store.fan import Fan
 from gitledger.store.levels import MAX_REPEATED_IN_JOIN, Level, Seen, sort_out
 from gitledger.store.objects import GitObjects
@@ -309,7 +309,7 @@ class NotesTrees:
             [tree] = trees
             fan = self._fan(tree)
             if fan is not None:
-                return self._join_below(fan, loose, prefix, settle, seen)
+                return self._join_below(tree, fan, loose, prefix, settle, seen)
         pile = _Pile()
         for rest, blobs in loose.items():
             pile.notes[rest].update(blobs)
@@ -321,10 +321,21 @@ class NotesTrees:
             entries = self._leaf_entries(pile, prefix, settle, seen)
         taken = {entry.name for entry in entries}
         entries += [TreeEntry(*_last(name, kinds)) for name, kinds in pile.foreign.items() if name not in taken]
-        return self._objects.write_tree(entries) if entries else None
+        return self._written(encode_tree(entries), trees) if entries else None
+
+    def _written(self, raw: bytes, trees: Set[TreeId]) -> TreeId:
+        """Return the id of a folder, stored now unless it is one of `trees`, which are stored already."""
+        tree = tree_id(raw, self._objects.object_format)
+        return tree if tree in trees else self._objects.write_tree_bytes(raw)
 
     def _join_below(
-        self, fan: Fan, loose: Mapping[str, set[BlobId]], prefix: str, settle: Settle, seen: _Joined
+        self,
+        tree: TreeId,
+        fan: Fan,
+        loose: Mapping[str, set[BlobId]],
+        prefix: str,
+        settle: Settle,
+        seen: _Joined,
     ) -> TreeId:
         """Return a folder with loose notes joined into the folders that they belong in, all others as they are."""
         pushed: dict[str, dict[str, set[BlobId]]] = defaultdict(dict)
@@ -336,7 +347,7 @@ class NotesTrees:
             joined = self._join(set() if there is None else {there}, notes, prefix + digits, settle, seen)
             if joined is not None:
                 replaced[digits] = joined
-        return self._objects.write_tree_bytes(fan.with_folders(replaced))
+        return self._written(fan.with_folders(replaced), {tree})
 
     def _inner_entries(self, pile: _Pile, prefix: str, settle: Settle, seen: _Joined) -> list[TreeEntry]:
         pushed: dict[str, dict[str, set[BlobId]]] = defaultdict(dict)

@@ -9,19 +9,20 @@ from __future__ import annotations
 import contextlib
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
 from gitledger.dataclass import dataclass
 from gitledger.errors import StoreError
-from gitledger.records.ids import CommitId
+from gitledger.records.ids import BlobId, CommitId
 from gitledger.store.claims import bodies_of
-from gitledger.store.inbox import PARTS, inbox_commit, is_inbox, own_inbox
+from gitledger.store.inbox import PARTS, By, inbox_commit, is_inbox, own_inbox
+from gitledger.store.late_libgit import loading
 from gitledger.store.ledger import Ledger, Retry
 from gitledger.store.leftovers import sweep_objects
 from gitledger.store.notes_tree import NotesTrees
-from gitledger.store.objects import Identity, RefUpdate
+from gitledger.store.objects import RefUpdate
 from gitledger.store.refs import BODIES_REF, INBOX_PREFIX, RECORDS_REF, Tips, roots_of, tracking_prefix, tree_of
 from gitledger.store.remote import Answer, Remote, not_published, was_broken_off
 from gitledger.store.repository import Repository
@@ -34,6 +35,8 @@ NETWORK_RETRY = Retry(budget_s=10.0, first_s=0.05, longest_s=2.0)
 """How often a lost race is tried again: some ten times."""
 
 _FINAL = frozenset({0, 128})
+_FEW = 1_000
+"""How many notes and bodies make an inbox commit of their own; of more, all that is here is as soon sent."""
 Via = Literal["notes", "inbox", "nothing"]
 
 
@@ -55,13 +58,12 @@ class PublishResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sync:
-    """One clone and one remote; `identity` and `message` are those of the notes commits that uniting makes."""
+    """One clone and one remote; `by` gives author and message of the notes commits that uniting makes, if any."""
 
     repository: Repository
     ledger: Ledger
     remote: str
-    identity: Identity
-    message: str = "ledger: sync"
+    by: By
     retry: Retry = NETWORK_RETRY
     token: Callable[[], str] = lambda: secrets.token_hex(16)
     timeout_s: float = NETWORK_TIMEOUT_S
@@ -80,7 +82,7 @@ class Sync:
 
     def unite(self, tips: Tips) -> Tips:
         """Fold tips into the local refs, and return those that could not be."""
-        return self.ledger.unite_into_local(tips, identity=self.identity, message=self.message)
+        return self.ledger.unite_into_local(tips, by=self.by)
 
 
 def fetch(sync: Sync) -> None:
@@ -135,8 +137,9 @@ def _publish(sync: Sync, remote: Remote) -> PublishResult:
             return gap.result(sync, "nothing", len(folded), tries)
         if beside and not gap.is_ours:
             return gap.result(sync, "nothing", 0, tries)
-        refs = _inbox_commit(sync) if beside else gap.refs
-        answer, done = remote.push(refs)
+        refs = _inbox_commit(sync, gap) if beside else gap.refs
+        with loading(sync.repository.objects):
+            answer, done = remote.push(refs)
         if answer is Answer.DONE:
             _track(sync, refs, gap.tracked)
             if beside:
@@ -158,9 +161,11 @@ def _gather(sync: Sync, remote: Remote) -> Mapping[str, CommitId]:
 
     What was fetched before comes first: should the remote have gone back meanwhile, it would be gone.
     """
-    _unite_tracking(sync)
+    objects, prefix = sync.repository.objects, tracking_prefix(sync.remote)
+    folded = _unite_tracking(sync)
+    known = objects.list_refs(prefix)
     _fetch(sync, remote, "publish-failed")
-    return _unite_tracking(sync)
+    return folded if objects.list_refs(prefix) == known else _unite_tracking(sync)
 
 
 def _unite_tracking(sync: Sync) -> Mapping[str, CommitId]:
@@ -209,8 +214,8 @@ class _Gap:
 
     refs: Mapping[str, CommitId]
     tracked: Mapping[str, CommitId | None]
-    lines: int
-    bodies: int
+    lines: Mapping[CommitId, tuple[bytes, ...]]
+    bodies: Sequence[BlobId]
 
     @property
     def is_closed(self) -> bool:
@@ -232,31 +237,40 @@ class _Gap:
         refs = {
             ref: tip for ref, tip in own.items() if tip and trees[tip] != trees.get(tracked[ref] or CommitId(""))
         }
-        lines = sum(map(len, sync.ledger.local_only(sync.remote).values()))
+        lines = sync.ledger.local_only(sync.remote)
         return cls(refs=refs, tracked=tracked, lines=lines, bodies=_bodies_beyond(sync))
 
     def result(self, sync: Sync, via: Via, folded: int, attempts: int) -> PublishResult:
         """Return what came of it."""
+        lines = sum(map(len, self.lines.values()))
         return PublishResult(
-            remote=sync.remote, via=via, lines=self.lines, bodies=self.bodies, folded=folded, attempts=attempts
+            remote=sync.remote, via=via, lines=lines, bodies=len(self.bodies), folded=folded, attempts=attempts
         )
 
 
-def _bodies_beyond(sync: Sync) -> int:
+def _bodies_beyond(sync: Sync) -> list[BlobId]:
     objects = sync.repository.objects
     own = roots_of(objects, sync.ledger.local_tips()).bodies
     theirs = roots_of(objects, sync.ledger.tracking_tips(sync.remote)).bodies
     trees = NotesTrees(objects)
-    return sum(not any(trees.find(root, oid) for root in theirs) for oid in trees.beyond(own, theirs, bodies_of))
+    beyond = (BlobId(oid) for oid, blobs in trees.beyond(own, theirs, bodies_of).items() if oid in blobs)
+    return [oid for oid in beyond if not any(trees.find(root, oid) for root in theirs)]
 
 
-def _inbox_commit(sync: Sync) -> Mapping[str, CommitId]:
-    """Return a new inbox ref and its commit: both local trees, and no history."""
+def _inbox_commit(sync: Sync, gap: _Gap) -> Mapping[str, CommitId]:
+    """Return a new inbox ref and its commit, without history: what the remote lacks, and where that is much, all.
+
+    A server looks through all that is reachable from what it is sent without history: the less that is, the sooner
+    it answers.
+    """
+    ref = INBOX_PREFIX + sync.token()
+    if len(gap.lines) + len(gap.bodies) <= _FEW:
+        with contextlib.suppress(StoreError):  # such as a note over its limits, which is published as it is
+            return {ref: sync.ledger.apart(gap.lines, gap.bodies, by=sync.by)}
     objects = sync.repository.objects
     tips = {part: objects.read_ref(ref) for part, ref in PARTS.items()}
     trees = {part: tree_of(objects, tip) for part, tip in tips.items() if tip is not None}
-    commit = inbox_commit(objects, trees, identity=sync.identity, message=sync.message)
-    return {INBOX_PREFIX + sync.token(): commit}
+    return {ref: inbox_commit(objects, trees, sync.by)}
 
 
 # --- after the push --------------------------------------------------------------------------------------------

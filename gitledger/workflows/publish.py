@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import field
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
-from gitledger.config.schema import NotesConfig
 from gitledger.dataclass import dataclass
 from gitledger.errors import ConfigError, StoreError
+from gitledger.store.objects import Identity
+from gitledger.store.refs import TRACKING_PREFIX, tracking_prefix
 from gitledger.store.remote import choose_remote, remote_names
 from gitledger.store.ssh_sharing import one_connection
 from gitledger.store.sync import NETWORK_TIMEOUT_S, PublishResult, Sync, fetch, publish
-from gitledger.workflows.notes_author import notes_identity, notes_message
 from gitledger.workflows.session import Session
-from gitledger.workflows.trusted import read_config
+
+if TYPE_CHECKING:
+    from gitledger.config.schema import NotesConfig
 
 __all__ = ["Synced", "sync_with"]
 
@@ -83,16 +86,12 @@ def sync_with(
     Raises `UsageError` `no-remote`, and `StoreError` where it could not be fetched or published (exit 3).
     """
     name = choose_remote(session.repo, remote)
-    notes = _notes(session)
-    waiting = sum(map(len, session.ledger.local_only(name).values()))
     with one_connection(session.repo, name) as repo:
         sync = Sync(
             repository=repo,
             ledger=session.ledger,
             remote=name,
-            identity=notes_identity(session, notes),
-            # A server may demand a pattern of the commits that unite ledgers, too.
-            message=notes_message(notes, waiting),
+            by=cache(lambda: _by(session, name)),
             timeout_s=timeout_s,
             interactive=interactive,
             push_first=push_first,
@@ -107,6 +106,9 @@ def sync_with(
 def _elsewhere(session: Session, remote: str) -> dict[str, int]:
     """Count what was fetched from other remotes only; one whose refs can't be read fails no sync with this one."""
     found = {}
+    tracked = session.repo.objects.list_refs(TRACKING_PREFIX)
+    if all(ref.startswith(tracking_prefix(remote)) for ref in tracked):
+        return {}  # without asking git for its remotes
     for other in remote_names(session.repo):
         if other != remote:
             with suppress(StoreError):
@@ -114,8 +116,20 @@ def _elsewhere(session: Session, remote: str) -> dict[str, int]:
     return {other: count for other, count in found.items() if count}
 
 
+def _by(session: Session, remote: str) -> tuple[Identity, str]:
+    """Return author and message of the commits that unite ledgers: a server may demand a pattern of them, too."""
+    from gitledger.workflows.notes_author import notes_identity, notes_message
+
+    waiting = sum(map(len, session.ledger.local_only(remote).values()))
+    notes = _notes(session)
+    return notes_identity(session, notes), notes_message(notes, waiting)
+
+
 def _notes(session: Session) -> NotesConfig:
     """Return how notes commits are to be written; a repository without configuration can sync all the same."""
+    from gitledger.config.schema import NotesConfig
+    from gitledger.workflows.trusted import read_config
+
     head = session.repo.head()
     if head is None:
         return NotesConfig()

@@ -82,7 +82,7 @@ def test_s24_a_sha256_repository_records_publishes_and_reads(make_repo):
         assert isinstance(repository.objects, PlumbingObjects)
         ledger = Ledger(repository.objects)
         ledger.append({head: [b"line %d" % number]}, [b"body %d" % number], identity=ALICE, message="m")
-        publish(Sync(repository=repository, ledger=ledger, remote="origin", identity=ALICE))
+        publish(Sync(repository=repository, ledger=ledger, remote="origin", by=lambda: (ALICE, "ledger: sync")))
     assert ledger.lines(head) == (b"line 0", b"line 1")
     assert all(ledger.has_body(blob_id(b"body %d" % number, "sha256")) for number in range(2))
     assert set(remote.git("notes", "--ref=gitledger/records", "show", head).split("\n")) == {"line 0", "line 1"}
@@ -159,12 +159,17 @@ def test_s23_a_blobless_clone_records_and_publishes_and_its_ledger_has_its_blobs
     other = open_repository(source.path, env=source.env)
     theirs = Ledger(other.objects)
     theirs.append({partial.commits[0]: [b"theirs"]}, [b"their body"], identity=ALICE, message="m")
-    publish(Sync(repository=other, ledger=theirs, remote="origin", identity=ALICE))
+    publish(Sync(repository=other, ledger=theirs, remote="origin", by=lambda: (ALICE, "ledger: sync")))
 
     repository = open_repository(partial.repo.path, env=partial.repo.env)
     ledger = Ledger(repository.objects)
     ledger.append({partial.commits[0]: [b"ours"]}, [b"our body"], identity=ALICE, message="m")
-    assert publish(Sync(repository=repository, ledger=ledger, remote="origin", identity=ALICE)).via == "notes"
+    assert (
+        publish(
+            Sync(repository=repository, ledger=ledger, remote="origin", by=lambda: (ALICE, "ledger: sync"))
+        ).via
+        == "notes"
+    )
     before = partial.fetches()
     assert ledger.lines(partial.commits[0]) == (b"ours", b"theirs")
     assert ledger.body(blob_id(b"their body", "sha1")) == b"their body"

@@ -134,6 +134,8 @@ def seen_by(asked):
 def test_what_is_made_durable_is_asked_for_file_by_file_with_its_folders(tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(os, "fsync", seen_by(asked))
+    begun = []
+    monkeypatch.setattr(os, "posix_fadvise", lambda *_: begun.append(len(asked)))
     (tmp_path / "ab").mkdir()
     (tmp_path / "ab" / "one").write_text("1")
     sync_files(str(tmp_path / path) for path in ("ab/one", "cd/packed meanwhile"))
@@ -141,6 +143,7 @@ def test_what_is_made_durable_is_asked_for_file_by_file_with_its_folders(tmp_pat
         map(str, (tmp_path, tmp_path / "ab", tmp_path / "ab" / "one"))
     )
     assert {thread for _, thread in asked} == {threading.get_ident()}  # a quick disk is waited for as one goes
+    assert begun == [0]  # the disk was told of the content before anything was waited for
 
 
 def test_a_slow_disk_is_asked_for_the_rest_at_once_and_for_nothing_less(tmp_path, monkeypatch):

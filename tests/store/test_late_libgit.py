@@ -89,6 +89,15 @@ def test_whoever_reads_much_goes_over_to_it(repo, monkeypatch):
     assert objects._few._talk._child.wait(60) == 0  # git ends by itself, and nobody waited for it
 
 
+def test_what_was_being_asked_of_git_as_it_was_told_to_end_is_answered_by_libgit2(repo):
+    objects = opened(repo).objects
+    tree, blob = (repo.git("rev-parse", name) for name in ("HEAD^{tree}", "HEAD:a"))
+    assert objects.tree_bytes(tree) is not None
+    objects._few.hang_up()
+    assert objects.read_blob(BlobId(blob)) == b"1"
+    assert is_loaded(objects)
+
+
 def test_what_git_can_not_read_is_said_as_libgit2_says_it(repo):
     blob = repo.git("rev-parse", "HEAD:a")
     path = repo.path / ".git" / "objects" / blob[:2] / blob[2:]

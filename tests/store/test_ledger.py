@@ -213,24 +213,24 @@ def test_folding_takes_over_a_remotes_history_and_keeps_ones_own(ledger, add, gi
     add(A, b"ours", bodies=[b"our body"])
     ours = git_repo.git("rev-parse", RECORDS_REF)
     theirs = plant(TRACKING_PREFIX + "origin/records", {A: b"theirs\n"})
-    ledger.unite_into_local(ledger.tracking_tips("origin"), identity=alice, message="ledger: merge")
+    ledger.unite_into_local(ledger.tracking_tips("origin"), by=lambda: (alice, "ledger: merge"))
     assert git_repo.git("log", "-1", "--format=%P", RECORDS_REF) == f"{ours} {theirs}"
     assert git_repo.git("notes", "--ref=gitledger/records", "list", A)
     assert ledger.view_of(ledger.local_tips()).lines(A) == (b"ours", b"theirs")
     before = git_repo.git("rev-parse", RECORDS_REF)
-    ledger.unite_into_local(ledger.tracking_tips("origin"), identity=alice, message="ledger: merge")
+    ledger.unite_into_local(ledger.tracking_tips("origin"), by=lambda: (alice, "ledger: merge"))
     assert git_repo.git("rev-parse", RECORDS_REF) == before
 
 
 def test_folding_moves_forward_where_that_is_all(ledger, add, git_repo, objects, plant, alice):
     theirs = plant(TRACKING_PREFIX + "origin/records", {A: b"theirs\n"})
-    ledger.unite_into_local(ledger.tracking_tips("origin"), identity=alice, message="m")
+    ledger.unite_into_local(ledger.tracking_tips("origin"), by=lambda: (alice, "m"))
     assert objects.read_ref(RECORDS_REF) == theirs
     add(A, b"ours")
     ahead = objects.read_ref(RECORDS_REF)
     objects.update_refs([RefUpdate(TRACKING_PREFIX + "origin/records", theirs, ahead)])
     objects.update_refs([RefUpdate(RECORDS_REF, ahead, theirs)])
-    ledger.unite_into_local(ledger.tracking_tips("origin"), identity=alice, message="m")
+    ledger.unite_into_local(ledger.tracking_tips("origin"), by=lambda: (alice, "m"))
     assert objects.read_ref(RECORDS_REF) == ahead
 
 
@@ -242,13 +242,13 @@ def test_folding_equal_trees_of_strange_histories_keeps_both(ledger, add, git_re
         tree=objects.read_commit(ours).tree, parents=[], message="theirs", identity=alice
     )
     objects.update_refs([RefUpdate(TRACKING_PREFIX + "origin/records", None, theirs)])
-    ledger.unite_into_local(ledger.tracking_tips("origin"), identity=alice, message="m")
+    ledger.unite_into_local(ledger.tracking_tips("origin"), by=lambda: (alice, "m"))
     assert objects.read_commit(objects.read_ref(RECORDS_REF)).parents == (ours, theirs)
 
 
 def test_an_inbox_is_folded_by_content_bodies_first(ledger, git_repo, objects, plant_inbox, alice):
     inbox = plant_inbox(TRACKING_PREFIX + "origin/inbox/x", {A: b"line\n"}, (b"body",))
-    ledger.unite_into_local(ledger.tracking_tips("origin"), identity=alice, message="m")
+    ledger.unite_into_local(ledger.tracking_tips("origin"), by=lambda: (alice, "m"))
     local = ledger.view_of(ledger.local_tips())
     assert local.lines(A) == (b"line",)
     assert local.body(blob_id(b"body", "sha1")) == b"body"
@@ -265,7 +265,7 @@ def test_s16_what_git_notes_prune_dropped_elsewhere_comes_back_from_any_clone(
     objects.update_refs(
         [RefUpdate(RECORDS_REF, pruned, tip), RefUpdate(TRACKING_PREFIX + "o/records", None, pruned)]
     )
-    ledger.unite_into_local(ledger.tracking_tips("o"), identity=alice, message="m")
+    ledger.unite_into_local(ledger.tracking_tips("o"), by=lambda: (alice, "m"))
     assert ledger.view_of(ledger.local_tips()).lines(A) == (b"kept",)
 
 
@@ -281,7 +281,7 @@ def test_s33_three_replicas_merged_in_every_order_hold_one_result(git_repo, make
     for n in order:
         specs = [f"{ref}:{TRACKING_PREFIX}r{n}/{ref.rpartition('/')[2]}" for ref in (RECORDS_REF, BODIES_REF)]
         git_repo.git("fetch", "-q", str(sources[n].path), *specs)
-        ledger.unite_into_local(ledger.tracking_tips(f"r{n}"), identity=alice, message="m")
+        ledger.unite_into_local(ledger.tracking_tips(f"r{n}"), by=lambda: (alice, "m"))
     trees = [objects.read_commit(objects.read_ref(ref)).tree for ref in (RECORDS_REF, BODIES_REF)]
     everything = {A: [b"a", b"x", b"y"], B: [b"b", b"b2"], C: [b"c"]}
     at_once = Ledger(open_objects(make_repo("at-once").path / ".git"))

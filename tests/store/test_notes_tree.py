@@ -185,6 +185,8 @@ def test_s25_look_up_and_update_among_20000_notes_touch_one_folder_a_level(git_r
     assert updated != tree
     assert (objects.reads, objects.writes) == (3, 3)
     assert len(NotesTrees(objects).notes([updated], nothing)) == 20_000
+    again = NotesTrees(objects).join([updated, tree], {ids[777]: frozenset({new})}, lambda oid, found: new)
+    assert (again, objects.writes) == (updated, 3)  # what changes nothing writes nothing
     objects.reads = 0
     assert set(NotesTrees(objects).beyond([updated], [tree], nothing)) == {ids[777]}
     assert objects.reads <= 6

@@ -48,7 +48,7 @@ from gitledger.store.sync import Sync, publish
 alice = Identity("Alice", "alice@example.org")
 def sync(folder):
     repository = open_repository(Path(folder), env=os.environ)
-    return Sync(repository=repository, ledger=Ledger(repository.objects), remote="origin", identity=alice)
+    return Sync(repository=repository, ledger=Ledger(repository.objects), remote="origin", by=lambda: (alice, "ledger: sync"))
 syncs = [sync(folder) for folder in sys.argv[1:]]
 for one in syncs:
     name = one.repository.worktree.name.encode()
@@ -129,7 +129,7 @@ class Setting:
         [folder] = self.clones(f"fresh{time.monotonic_ns()}-", 1)
         repository = open_repository(folder, env=self.env)
         ledger = Ledger(repository.objects)
-        sync = Sync(repository=repository, ledger=ledger, remote="origin", identity=ALICE)
+        sync = Sync(repository=repository, ledger=ledger, remote="origin", by=lambda: (ALICE, "ledger: sync"))
         fetch(sync)
         before = ledger.lines(self.head), len(ledger.view().bodies())
         publish(sync)

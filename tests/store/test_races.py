@@ -127,7 +127,7 @@ def test_s02_folding_is_built_anew_too(objects, alice, add, git_repo):
             Ledger(objects).append({A: [b"rival"]}, [], identity=alice, message="m")
 
     ledger = Ledger(Meddling(objects, act))
-    ledger.unite_into_local(ledger.tracking_tips("o"), identity=alice, message="m")
+    ledger.unite_into_local(ledger.tracking_tips("o"), by=lambda: (alice, "m"))
     assert ledger.lines(A) == (b"first", b"rival")
     assert theirs in git_repo.git("rev-list", RECORDS_REF).split()
 

@@ -10,6 +10,7 @@ import itertools
 import random
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -49,7 +50,7 @@ class Clone:
             repository=repository,
             ledger=Ledger(repository.objects),
             remote="origin",
-            identity=ALICE,
+            by=lambda: (ALICE, "ledger: sync"),
             retry=retry,
             **options,
         )
@@ -244,6 +245,72 @@ def test_s03_a_race_lost_before_the_push_lands_beside_the_notes_and_is_folded_in
     one.publish()
     assert one.lines() == (b"first", b"second")
     assert "inbox" not in one.repo.git("for-each-ref") + two.repo.git("for-each-ref")
+
+
+def lose_a_race(one, two, on_receive) -> None:
+    """Let `two` publish, at the moment of the first push of `one`."""
+    two.publish()  # it has what is there already, so that plain git can push what it adds
+    two.record(b"first", bodies=[b"body of first"])
+    on_receive(one, f"git -C {two.repo.path} push -q origin {RECORDS_REF} {BODIES_REF} >/dev/null 2>&1")
+
+
+def paths_in(remote, ref: str) -> list[str]:
+    return remote.git("ls-tree", "-r", "--name-only", ref).split()
+
+
+def test_s03_what_lands_beside_the_notes_is_what_the_remote_lacks_and_no_more(clone, remote, on_receive):
+    one, two = clone("one"), clone("two")
+    old, new = ("".join(word.ljust(40, digit)) for word, digit in (("a", "0"), ("b", "1")))
+    one.record(b"r0", bodies=[b"body of r0"], commit=CommitId(old))
+    one.publish()
+    one.record(b"r1", bodies=[b"body of r1"], commit=CommitId(new))
+    one.record(b"r2", commit=CommitId(old))
+    lose_a_race(one, two, on_receive)
+    result = one.publish()
+    assert (result.via, result.lines, result.bodies) == ("inbox", 2, 1)
+    [inbox] = inbox_of(remote)
+    assert [path.replace("/", "") for path in paths_in(remote, f"{inbox}:records")] == [old, new]
+    assert len(paths_in(remote, f"{inbox}:bodies")) == 1
+    assert remote.git("cat-file", "blob", f"{inbox}:records/{old[:2]}/{old[2:4]}/{old[4:]}") == "r2"
+
+    three = clone("three")
+    three.fetch()
+    assert three.lines(CommitId(old)) == (b"r0", b"r2")
+    assert three.lines(CommitId(new)) == (b"r1",)
+    assert len(three.ledger.view().bodies()) == 3
+    three.publish()
+    assert inbox_of(remote) == []
+    assert len(paths_in(remote, RECORDS_REF)) == 3
+
+
+@pytest.mark.parametrize("why", ["more than few", "a note that nobody could append"])
+def test_s03_where_that_is_much_or_can_not_be_written_all_of_it_lands_there(
+    clone, remote, on_receive, monkeypatch, why
+):
+    one, two = clone("one"), clone("two")
+    one.record(b"r0", commit=CommitId("a" * 40))
+    one.publish()
+    one.record(b"r1", commit=CommitId("b" * 40))
+    lose_a_race(one, two, on_receive)
+    name = "gitledger.store.sync._FEW" if why == "more than few" else "gitledger.store.union.MAX_LINE_BYTES"
+    monkeypatch.setattr(name, 0)
+    assert one.publish().via == "inbox"
+    [inbox] = inbox_of(remote)
+    assert [path[:2] for path in paths_in(remote, f"{inbox}:records")] == ["aa", "bb"]
+
+
+def test_who_publishes_what_needs_no_uniting_is_not_asked_who_unites(clone):
+    one, two = clone("one"), clone("two")
+    one.record(b"r1")
+
+    def nobody():
+        raise LookupError
+
+    assert publish(replace(one.sync(), by=nobody)).via == "notes"
+    two.record(b"r2")
+    with pytest.raises(LookupError):
+        publish(replace(two.sync(), by=nobody))
+    assert two.publish().via == "notes"
 
 
 def test_s03_a_race_lost_while_the_remote_updates_its_refs_is_tried_again(clone, remote):
@@ -624,6 +691,7 @@ def test_our_own_hooks_are_told_that_they_run_inside_of_a_push(clone, tmp_path):
 
 WRITER = """
 import random, sys
+from dataclasses import replace
 from pathlib import Path
 from gitledger.store.ledger import Ledger, Retry
 from gitledger.store.objects import Identity
@@ -634,7 +702,7 @@ repository = open_repository(Path(sys.argv[1]), env=os.environ)
 ledger = Ledger(repository.objects)
 alice = Identity("Alice", "alice@example.org")
 ledger.append({repository.head(): [sys.argv[2].encode()]}, [sys.argv[2].encode()], identity=alice, message="x")
-publish(Sync(repository=repository, ledger=ledger, remote="origin", identity=alice))
+publish(Sync(repository=repository, ledger=ledger, remote="origin", by=lambda: (alice, "ledger: sync")))
 """
 
 
