@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import stat
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from gitledger.config.schema import ResultsConfig
@@ -20,6 +22,7 @@ __all__ = [
     "MAX_REPORT_FILES",
     "FileStamp",
     "is_written_between",
+    "may_meet",
     "read_report",
     "read_reports",
     "report_files",
@@ -36,7 +39,10 @@ MAX_REPORT_FILES = 20_000
 
 @dataclass(frozen=True, slots=True)
 class FileStamp:
-    """What tells one state of a file from another: it changes with every write, even of the same bytes."""
+    """What tells one state of a file from another: it changes with every write, even of the same bytes.
+
+    `changed_ns` changes with names and permissions as well.
+    """
 
     device: int
     inode: int
@@ -72,11 +78,28 @@ def report_files(root: Path, results: ResultsConfig) -> tuple[Path, ...]:
     return tuple(found)
 
 
+def may_meet(one: str, other: str) -> bool:
+    """Tell whether two declared report files or patterns may name one file; in doubt they may.
+
+    What stands before the first wildcard decides: `out/a-*.xml` and `out/b-*.xml` never meet.
+    """
+    sure, sure_too = _before_wildcards(one), _before_wildcards(other)
+    if sure == one and sure_too == other:
+        return one == other
+    if sure == one:
+        return one.startswith(sure_too)
+    return sure_too.startswith(sure) or (sure_too != other and sure.startswith(sure_too))
+
+
+def _before_wildcards(pattern: str) -> str:
+    return re.split(r"[*?\[]", pattern, maxsplit=1)[0]
+
+
 def stamp_all(paths: Sequence[Path]) -> FileStamp | None:
     """Return one stamp of several files, None of none: how many there are, and the newest of their times.
 
-    The kernel sets the time of change at every write and no program can set it back, so that a file that was
-    written since has a later one than any of the files had before.
+    A file that was written since has later times than any of the files had before: the kernel sets the time of
+    change at every write, and no program can set it back.
     """
     stamps = [found for path in paths if (found := stamp(path)) is not None]
     if not stamps:
@@ -86,8 +109,13 @@ def stamp_all(paths: Sequence[Path]) -> FileStamp | None:
 
 
 def is_written_between(before: FileStamp | None, after: FileStamp | None) -> bool:
-    """Tell whether the file was written between the two stamps; a file left over from an earlier run was not."""
-    return after is not None and after != before
+    """Tell whether the file was written between the two stamps; a file left over from an earlier run was not.
+
+    A new time of change alone is no writing: `chmod -R a+rX build` after a runner that crashed gives one as well.
+    """
+    if before is None or after is None:
+        return after is not None
+    return replace(after, changed_ns=0) != replace(before, changed_ns=0)
 
 
 def read_report(path: Path) -> bytes:

@@ -20,6 +20,7 @@ from gitledger.errors import InconclusiveError, LedgerError
 from gitledger.machine.admission import Admission, Blocked, Grant, Need
 from gitledger.machine.interrupts import Interrupts
 from gitledger.records.ids import ShardKey
+from gitledger.suites.report_file import may_meet
 from gitledger.wording import counted
 from gitledger.workflows.record import Recorded
 
@@ -33,8 +34,8 @@ UNKNOWN_S = float("inf")
 class Job:
     """One shard to run. `estimate_s` is how long it took before, None where nobody knows.
 
-    `report` is the file that its results are read from, None where they come otherwise: two shards that write one
-    file never run at the same time, since either's results could be taken for the other's.
+    `report` is the file or pattern that its results are read from, None where they come otherwise: two shards that
+    may write one file never run at the same time, since either's results could be taken for the other's.
     """
 
     key: ShardKey
@@ -204,7 +205,9 @@ class Drive:
             self._submit(pool, attempt)
 
     def _writes_what_another_does(self, job: Job) -> bool:
-        return job.report is not None and any(item.job.report == job.report for item in self._busy.values())
+        return job.report is not None and any(
+            item.job.report is not None and may_meet(item.job.report, job.report) for item in self._busy.values()
+        )
 
     def _submit(self, pool: ThreadPoolExecutor, attempt: Attempt) -> None:
         """Start an attempt; beside others, the next may start while this one's receipt is still being written."""

@@ -56,7 +56,9 @@ def result_of_run(
     def is_fresh(path: Path) -> bool:
         now = stamp(path)
         if earlier is not None and results.is_pattern:
-            return now is not None and now.changed_ns > earlier.changed_ns
+            return (
+                now is not None and now.changed_ns > earlier.changed_ns and now.modified_ns > earlier.modified_ns
+            )
         return is_written_between(earlier, now)
 
     return _read(results, root, ended, is_fresh)

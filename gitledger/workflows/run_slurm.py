@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import field, replace
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 
 from gitledger.config.schema import Config
@@ -20,6 +21,7 @@ from gitledger.machine.slurm import Slurm
 from gitledger.machine.slurm_script import Batch, Place, follower_script, task_script
 from gitledger.machine.sole import sole_driver
 from gitledger.records.ids import CommitId, RecordId, ShardKey
+from gitledger.suites.report_file import may_meet
 from gitledger.trust.signer import Signer
 from gitledger.verdict.verify import agreeing_snapshot
 from gitledger.wording import counted
@@ -103,18 +105,16 @@ def batches_of(
 
 
 def _refuse_shared_reports(jobs: Sequence[Job]) -> None:
-    """Refuse shards that write one report: tasks run at once, in one tree, and could be taken for each other."""
-    writers: dict[str, ShardKey] = {}
-    for job in jobs:
-        if job.report is None:
+    """Refuse shards that may write one report: tasks run at once, in one tree, and could be taken for each other."""
+    for one, other in combinations(jobs, 2):
+        if one.report is None or other.report is None or not may_meet(one.report, other.report):
             continue
-        other = writers.setdefault(job.report, job.key)
-        if other != job.key:
-            raise UsageError(
-                "report-shared",
-                f"{other} and {job.key} both write {job.report}, and would run at the same time in one work tree",
-                "give each shard a report of its own, or name them one by one",
-            )
+        files = one.report if one.report == other.report else f"what {one.report} and {other.report} both name"
+        raise UsageError(
+            "report-shared",
+            f"{one.key} and {other.key} both write {files}, and would run at the same time in one work tree",
+            "give each shard a report of its own, or name them one by one",
+        )
 
 
 def run_on_slurm(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from gitledger.errors import DecodeError
 from gitledger.suites.junit import read_junit, summarise_junit
-from gitledger.suites.report_file import is_written_between, read_report, stamp
+from gitledger.suites.report_file import is_written_between, may_meet, read_report, stamp
 
 EVERY_END = """
 import pytest
@@ -138,10 +138,37 @@ def test_writing_the_same_bytes_again_makes_a_report_fresh(tmp_path):
     first = stamp(path)
     assert is_written_between(None, first)
     path.write_bytes(b"x")
-    os.utime(path, ns=(first.modified_ns, first.modified_ns))
+    os.utime(path, ns=(first.modified_ns, first.modified_ns + 1))
     assert is_written_between(first, stamp(path))
     assert not is_written_between(first, None)
     assert stamp(tmp_path) is None
+
+
+def test_other_permissions_and_another_name_make_no_report_fresh(tmp_path):
+    """A runner may have crashed before the `chmod -R a+rX build` behind it."""
+    path = tmp_path / "report.xml"
+    path.write_bytes(b"x")
+    first = stamp(path)
+    path.chmod(0o640)
+    path.rename(tmp_path / "old.xml").rename(path)
+    assert stamp(path).changed_ns > first.changed_ns
+    assert not is_written_between(first, stamp(path))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "may"),
+    [
+        ("out/a.xml", "out/a.xml", True),
+        ("out/a.xml", "out/ab.xml", False),
+        ("out/*.xml", "out/a.xml", True),
+        ("out/a-*.xml", "out/a.xml", False),
+        ("out/a-*.xml", "out/b-*.xml", False),
+        ("out/**/*.xml", "out/b/c-*.xml", True),
+        ("*/report.xml", "out/[ab].xml", True),
+    ],
+)
+def test_reports_that_may_be_one_file_are_told_by_what_stands_before_their_wildcards(one, other, may):
+    assert (may_meet(one, other), may_meet(other, one)) == (may, may)
 
 
 @pytest.mark.parametrize(

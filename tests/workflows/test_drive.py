@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -64,6 +65,25 @@ def test_never_more_run_than_there_are_slots_and_all_slots_are_used():
 
     drive(work, Interrupts(), slots=3).run(jobs(*(f"s{number}" for number in range(12))))
     assert most == [3]
+
+
+@pytest.mark.parametrize(("other", "most"), [("out/b.xml", 1), ("logs/b.xml", 2)])
+def test_who_may_write_what_another_reads_its_results_from_waits(other, most):
+    """Else the report of one that passes could be read as that of one that writes none."""
+    running, seen = set(), []
+
+    def work(attempt, began, ended):
+        running.add(attempt.job.key)
+        wait_until(lambda: len(running) == 2, seconds=0.2)
+        seen.append(len(running))
+        running.discard(attempt.job.key)
+        return Ended()
+
+    of_all, of_one = jobs("all", "one")
+    with Interrupts() as interrupts:
+        drive(work, interrupts, slots=2).run([replace(of_all, report="out/*.xml"), replace(of_one, report=other)])
+
+    assert max(seen) == most
 
 
 def test_the_next_begins_while_a_receipt_is_still_being_written():

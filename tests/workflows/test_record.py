@@ -154,11 +154,13 @@ def test_any_command_can_be_a_shard(make_project):
     assert project.verify() == ("failed", {"not-green"})
 
 
-def test_a_junit_report_must_be_written_by_the_run(make_project):
+@pytest.mark.parametrize("report", ["report.xml", "'*.xml'"])
+def test_a_junit_report_must_be_written_by_the_run(make_project, report):
+    """New permissions on what an earlier run left are no writing."""
+    line = 'test -z "$SKIP" && pytest -q --junit-xml=report.xml tests; chmod a+r report.xml'
     config = (
         "version: 1\nrepository: demo\nshards:\n  it:\n    paths: [tests]\n"
-        "    command: [sh, -c, 'test -z \"$SKIP\" && pytest -q --junit-xml=report.xml tests || true']\n"
-        "    results: {junit: report.xml}\n"
+        f"    command: [sh, -c, '{line}']\n    results: {{junit: {report}}}\n"
     )
     files = {"tests/test_it.py": PASSING, ".gitignore": "__pycache__/\n.pytest_cache/\nreport.xml\n"}
     project = make_project(config, files)
