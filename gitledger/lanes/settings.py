@@ -39,7 +39,9 @@ OVERRIDES = (
     "ONEDNN_MAX_CPU_ISA",
 )
 """The variables that a report keeps, and nothing else of the environment: they change what a device seems."""
+_OF_ONE_DEVICE = re.compile(r"\AHSA_OVERRIDE_GFX_VERSION_[0-9]{1,4}\Z")
 MAX_OVERRIDE = 200
+_MAX_NUMBERED = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +86,8 @@ def parse_layers(text: str) -> tuple[int, int]:
 
 def overrides_of(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the allow-listed variables that are set; the ids of devices in them are left out."""
-    found = {name: environ[name] for name in OVERRIDES if environ.get(name)}
+    numbered = sorted(name for name in environ if _OF_ONE_DEVICE.match(name))[:_MAX_NUMBERED]
+    found = {name: environ[name] for name in (*OVERRIDES, *numbered) if environ.get(name)}
     return {
         name: re.sub(r"\b(?:GPU|MIG)-[0-9A-Za-z/-]+", "GPU-…", value)[:MAX_OVERRIDE]
         for name, value in found.items()

@@ -12,6 +12,9 @@ from gitledger.records.capability_match import disagreements
 
 __all__ = ["Cell", "CellStatus", "cells_of", "mismatches"]
 
+ARCH_OVERRIDE = "HSA_OVERRIDE_GFX_VERSION"
+"""Makes ROCm take a device for one of another architecture; with `_0` and so on behind it, one of several."""
+
 
 class CellStatus(StrEnum):
     """What a release check says of a cell; only `passed` is a pass."""
@@ -70,9 +73,14 @@ def mismatches(lane: LaneConfig, report: CapabilityReport) -> list[str]:
 
     A CPU run certifies only a lane that says of itself that it is one: any other is taken for a GPU's. A run under
     a lane repeats what the lane declared then, if not always what it declares by now: one that repeats nothing was
-    made under no such lane.
+    made under no such lane. Where a variable says which architecture the device is to pass for, what was observed
+    is that variable, and no device.
     """
     found = disagreements(lane.match, report.place)
+    spoofed = [name for name in report.overrides if name.startswith(ARCH_OVERRIDE)]
+    if spoofed and "device.arch" in lane.match:
+        text = ", ".join(f"{name}={report.overrides[name]}" for name in sorted(spoofed))
+        found.append(f"device.arch: declared {lane.match['device.arch']}, told by {text} and by no device")
     if lane.match and not report.lane.declared:
         found.append(f"it repeats nothing of what the lane declares ({', '.join(lane.match)})")
     if report.device.kind == "cpu" and "device.kind" not in lane.match:

@@ -135,10 +135,13 @@ class _Trusted:
     def status(self) -> Status:
         return self.held.report.status
 
-    @property
-    def order(self) -> tuple[datetime, bool, RecordId]:
-        """What sorts the newest last, and of a tie the failure."""
-        return self.held.report.timing.finished_at, self.status is Status.FAILED, self.held.id
+    def order(self, revoked: frozenset[RecordId] = frozenset()) -> tuple[datetime, bool, RecordId]:
+        """Return what sorts the newest last, and of a tie what is no pass: a failure, or one that was revoked.
+
+        Who signs a report of another again makes a second record of the same run, which nobody revoked.
+        """
+        is_red = self.status is Status.FAILED or self.held.id in revoked
+        return self.held.report.timing.finished_at, is_red, self.held.id
 
 
 def judge_lanes(situation: LaneSituation) -> Release:
@@ -223,7 +226,9 @@ def _judge_cell(
     revoked: frozenset[RecordId],
 ) -> CellVerdict:
     """Return what stands for a cell."""
-    mine = sorted((item for item in counted if cell.is_asked(item.held.report)), key=lambda item: item.order)
+    mine = sorted(
+        (item for item in counted if cell.is_asked(item.held.report)), key=lambda item: item.order(revoked)
+    )
     conclusive = [item for item in mine if item.status.is_conclusive]
     if conclusive:
         return _decided(cell, situation, conclusive[-1], revoked)
@@ -259,7 +264,7 @@ def _from_elsewhere(cell: Cell, others: Iterable[Iterable[_Trusted]]) -> CellVer
     ]
     if not passes:
         return CellVerdict(cell=cell, status=CellStatus.MISSING, detail="no report on this commit")
-    last = max(passes, key=lambda item: item.order)
+    last = max(passes, key=_Trusted.order)
     detail = f"passed only on {last.held.report.repo.commit[:12]}, not on this commit"
     return _verdict(cell, CellStatus.STALE, last, detail)
 
@@ -311,24 +316,47 @@ def _finding(verdict: CellVerdict) -> Finding:
 
 
 def _different_models(verdicts: Sequence[CellVerdict]) -> Iterator[Finding]:
-    """Yield the models of a lane that are several under one name: parts of different ones certify neither."""
-    seen: dict[tuple[str, str], dict[tuple[Any, Any], CellVerdict]] = {}
+    """Yield the models that are several under one name.
+
+    In one lane, parts of different ones certify neither; of several lanes, one may have run something smaller.
+    """
+    seen: dict[str, dict[str, list[CellVerdict]]] = {}
     for verdict in verdicts:
-        if verdict.status is CellStatus.PASSED and verdict.held is not None:
+        if verdict.status is CellStatus.PASSED:
+            by_lane = seen.setdefault(verdict.cell.model, {})
+            by_lane.setdefault(verdict.cell.lane.name, []).append(verdict)
+    for model, by_lane in seen.items():
+        torn = [lane for lane, cells in by_lane.items() if len(_models(cells)) > 1]
+        for lane in torn:
+            is_required = any(verdict.required for verdict in by_lane[lane])
+            yield _models_differ(f"{lane}: {model}", by_lane[lane], lane, blocks=is_required)
+        cells = [verdict for lane, found in by_lane.items() if lane not in torn for verdict in found]
+        if len(_models(cells)) > 1:
+            required = _models(verdict for verdict in cells if verdict.required)
+            lanes = ", ".join(dict.fromkeys(verdict.cell.lane.name for verdict in cells))
+            yield _models_differ(f"{lanes}: {model}", cells, "LANE", blocks=len(required) > 1)
+
+
+def _models(verdicts: Iterable[CellVerdict]) -> dict[tuple[Any, Any], CellVerdict]:
+    """Return the models that passed, by the digest of their files and their depth."""
+    found: dict[tuple[Any, Any], CellVerdict] = {}
+    for verdict in verdicts:
+        if verdict.held is not None:
             report = verdict.held.report
-            what = report.model.digest, report.layers.total
-            seen.setdefault((verdict.cell.lane.name, verdict.cell.model), {}).setdefault(what, verdict)
-    for (lane, model), found in seen.items():
-        if len(found) > 1:
-            make = blocking if any(verdict.required for verdict in found.values()) else note
-            yield make(
-                "lane-model-differs",
-                "9",
-                f"{lane}: {model}",
-                expected="one model under one name, in all reports of a lane",
-                found=", ".join(f"{str(digest)[:12]} of {counted(total, 'layer')}" for digest, total in found),
-                remedy=f"git ledger doctor --lane {lane} --record",
-            )
+            found.setdefault((report.model.digest, report.layers.total), verdict)
+    return found
+
+
+def _models_differ(subject: str, verdicts: Iterable[CellVerdict], lane: str, *, blocks: bool) -> Finding:
+    make = blocking if blocks else note
+    return make(
+        "lane-model-differs",
+        "9",
+        subject,
+        expected="one model under one name, in all reports",
+        found=", ".join(f"{str(digest)[:12]} of {total} layers" for digest, total in _models(verdicts)),
+        remedy=f"git ledger doctor --lane {lane} --record",
+    )
 
 
 def _unexpected(cells: Sequence[Cell], here: Evidence) -> Iterator[Finding]:

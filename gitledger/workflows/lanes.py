@@ -80,11 +80,13 @@ def judge_release(
 def united(verified: Verified, lanes: LanesJudged) -> Verdict:
     """Return the verdict of `verify --lanes`: every finding of both, and a pass only where both pass.
 
-    A configuration that declares no shards at all is judged by its lanes.
+    A configuration that declares no shards at all is judged by its lanes, unless the trusted one declares some: a
+    change that takes all shards away does not get rid of them.
     """
     findings = [*verified.verdict.findings, *lanes.release.verdict.findings]
     judged = min(verified.verdict.judged, lanes.release.verdict.judged)
-    if not verified.union.choices and lanes.release.verdict.judged:
+    declares_none = not verified.union.choices and not verified.case.pinned
+    if declares_none and lanes.release.verdict.judged:
         findings = [finding for finding in findings if finding.code != "no-shards"]
         judged = lanes.release.verdict.judged
     return Verdict.over(judged, dict.fromkeys(findings))

@@ -98,7 +98,7 @@ def passed_report(**changes: Any) -> CapabilityReport:
         "driver": "6.12.12",
         "os": os,
         "runtime": runtime,
-        "overrides": {"HSA_OVERRIDE_GFX_VERSION": "11.5.1"},
+        "overrides": {"ROCR_VISIBLE_DEVICES": "0"},
         "recipe": RecipeClaim(
             id="torch-eager",
             version="1",

@@ -222,8 +222,8 @@ CPU_LANE = LaneConfig(name="cpu", match={"device.kind": "cpu"}, runs=(LaneRun(mo
     ("asked", "code", "hint"),
     [
         ({"lane": "cpuu"}, "unknown-lane", "did you mean cpu?"),
-        ({"lane": "cpu", "model": "other"}, "no-such-run", "declared: tiny"),
-        ({"lane": "cpu", "layers": "0-2"}, "no-such-run", "declared: tiny"),
+        ({"lane": "cpu", "model": "other"}, "no-such-run", "known: tiny"),
+        ({"lane": "cpu", "layers": "0-2"}, "no-such-run", "known: tiny"),
         ({"model": "tiny", "layers": "0:6"}, "bad-layers", "--layers 0-15"),
         ({"model": "tiny", "layers": "0..6"}, "bad-layers", "--layers 0-15"),
         ({"model": "tiny", "layers": "5-2"}, "bad-layers", "--layers 0-15"),
@@ -471,6 +471,20 @@ def test_verify_lanes_asks_shards_and_lanes_alike(make_lab, make_cpu, tmp_path):
     lab.repo.commit({"README": "more\n"})
     lab.ledger("record", "--shard", "s")
     assert "[lane-stale]" in lab.ledger("verify", "--lanes", expect=1).out
+
+
+def test_a_change_that_takes_all_shards_away_is_not_judged_by_lanes_alone(make_lab, make_cpu, tmp_path):
+    """Where policy pins none, plain `verify` has nothing to judge; `--lanes` must not be greener than that."""
+    shard = 'shards:\n  s: {paths: ["."], command: "true", results: exit-status}\npolicy: {pin_shards: false}\n'
+    lab = make_lab(LANES_OF_CPU + shard)
+    lab.repo.git("branch", "trusted")
+    lab.repo.commit({".gitledger/config.yaml": LANES_OF_CPU})
+    file = tmp_path / "capability.json"
+    file.write_text(tiny_pass(lab, make_cpu).to_json())
+    lab.ledger("record", "--capability", str(file))
+    assert lab.ledger("verify", "--lanes").out.endswith("verdict: passed\n")
+    assert "[no-shards]" in lab.ledger("verify", "--policy-from", "trusted", expect=1).out
+    assert "[no-shards]" in lab.ledger("verify", "--lanes", "--policy-from", "trusted", expect=1).out
 
 
 LANES_OF_CPU = (

@@ -55,11 +55,17 @@ def test_devices_are_counted_in_the_environment_and_not_named():
         {
             "CUDA_VISIBLE_DEVICES": "GPU-5f2a1c9e-88d1-4c1e-9c52-0d6a1d3c7b10,1",
             "HSA_OVERRIDE_GFX_VERSION": "11.0.0",
+            "HSA_OVERRIDE_GFX_VERSION_1": "10.3.0",
+            "HSA_OVERRIDE_GFX_VERSION_SECRET": "x",
             "SECRET_TOKEN": "x",
             "OMP_NUM_THREADS": "",
         }
     )
-    assert found == {"CUDA_VISIBLE_DEVICES": "GPU-…,1", "HSA_OVERRIDE_GFX_VERSION": "11.0.0"}
+    assert found == {
+        "CUDA_VISIBLE_DEVICES": "GPU-…,1",
+        "HSA_OVERRIDE_GFX_VERSION": "11.0.0",
+        "HSA_OVERRIDE_GFX_VERSION_1": "10.3.0",
+    }
 
 
 def test_the_quantizations_that_are_known_are_those_that_recipes_take():

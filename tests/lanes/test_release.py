@@ -109,6 +109,18 @@ def test_a_revoked_pass_fails_and_makes_room_for_no_older_one(world, passed):
     assert world.cell() == ("failed", "its pass was revoked")
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_a_revoked_pass_that_another_signer_signed_again_fails(world, passed, first):
+    """One run, two records, of which one is revoked: whichever id is the greater, the tie fails."""
+    world.lanes = {"gfx1151": replace(world.lanes["gfx1151"], signers=("lab-runner", "alice"))}
+    by = ("lab-runner", "alice") if first else ("alice", "lab-runner")
+    revoked, _ = (world.put(passed, key=key) for key in by)
+    world.revoke(revoked, key=by[0])
+    assert world.cell() == ("failed", "its pass was revoked")
+    world.put(later(passed, minutes=1), key=by[1])
+    assert world.cell()[0] == "passed"
+
+
 def test_a_revoked_failure_still_blocks(world, reasoned):
     world.revoke(world.put(reasoned(ReasonCode.CRASHED)))
     assert world.cell()[0] == "failed"
@@ -234,6 +246,16 @@ def test_a_report_that_repeats_nothing_of_its_lane_was_made_under_no_such_lane(w
     assert "repeats nothing of what the lane declares (device.arch, torch.hip, os.name)" in detail
 
 
+@pytest.mark.parametrize("name", ["HSA_OVERRIDE_GFX_VERSION", "HSA_OVERRIDE_GFX_VERSION_0"])
+def test_an_architecture_that_a_variable_told_the_device_to_have_is_none_that_was_observed(world, passed, name):
+    """Any card of AMD's passes for gfx1151 by it; a lane that has to live with that is told by the card's name."""
+    world.put(replace(passed, overrides={name: "11.5.1"}))
+    assert world.cell() == ("mismatched", f"device.arch: declared gfx1151, told by {name}=11.5.1 and by no device")
+    lane = world.lanes["gfx1151"]
+    world.lanes = {"gfx1151": replace(lane, match={"device.name": "AMD Radeon 8060S"})}
+    assert world.cell()[0] == "passed"
+
+
 def test_a_lane_that_names_an_empty_list_of_signers_is_named(world, passed):
     world.lanes = {"gfx1151": replace(world.lanes["gfx1151"], signers=())}
     world.put(passed)
@@ -320,6 +342,25 @@ def test_two_models_under_one_name_certify_no_lane(world, passed, difference):
     assert [cell.status.value for cell in world.judge().cells] == ["passed", "passed"]
     assert codes(world) == ["lane-model-differs"]
     world.lanes = {"gfx1151": replace(world.lanes["gfx1151"], required=False)}
+    assert codes(world, blocking=False) == ["lane-model-differs"]
+
+
+def test_two_models_under_one_name_certify_no_two_lanes(world, passed):
+    """The second lab has something smaller under that name, and each lane passes by itself."""
+    lane = world.lanes["gfx1151"]
+    world.lanes = {"gfx1151": lane, "other": replace(lane, name="other")}
+    files = (replace(passed.model.files[0], size=613), *passed.model.files[1:])
+    other = replace(passed.model, files=files, digest=model_digest(files))
+    world.put(passed)
+    second = replace(passed, lane=replace(passed.lane, id="other"))
+    world.put(second)
+    assert codes(world) == []
+    world.put(later(replace(second, model=other), minutes=1))
+    assert [cell.status.value for cell in world.judge().cells] == ["passed", "passed"]
+    (finding,) = world.judge().verdict.findings
+    assert (finding.code, finding.subject, finding.blocks) == ("lane-model-differs", "gfx1151, other: m7b", True)
+    world.lanes["other"] = replace(world.lanes["other"], required=False)
+    assert codes(world) == []
     assert codes(world, blocking=False) == ["lane-model-differs"]
 
 
