@@ -17,7 +17,9 @@ FORMATS = ("html", "markdown", "junit", "coverage", "coverage-xml", "lcov", "dur
 @click.command("export", short_help="Write a commit's evidence as a report, or for another tool")
 @click.argument("format_", metavar="FORMAT", type=click.Choice(FORMATS))
 @click.argument("commit", default="HEAD")
-@click.option("-o", "--output", "file", metavar="FILE", default=None, help="Where to write; `-` is stdout.")
+@click.option(
+    "-o", "--output", "file", metavar="FILE", default=None, help="Where to write; `-` is stdout, whatever it is."
+)
 @click.option(
     "-n",
     "commits",
@@ -44,12 +46,14 @@ def command(
     html            a page for people, complete in one file
     markdown        what `gate` writes into a job's summary
     junit           JUnit XML for dashboards; what verify rejects is red
-    coverage        coverage's data file, all shards united (default: .coverage)
+    coverage        coverage's data file, all shards united (default: .coverage, where coverage looks for it)
     coverage-xml    Cobertura XML
     lcov            lcov's tracefile
     durations       seconds by test, as pytest-split keeps them
     in-toto         the signed statements, one JSON document a line
-    bundle          a git bundle of the whole ledger, for `git ledger sync --from FILE` (default: ledger.bundle)
+    bundle          a git bundle of the whole ledger, for `git ledger sync --from FILE`; it needs -o
+
+    Text goes to stdout where no file is named, unless that is a terminal.
 
     \b
     git ledger export html -o report.html -n 200
@@ -57,13 +61,13 @@ def command(
     git ledger export coverage-xml -o coverage.xml
     git ledger export coverage -o .coverage && coverage html
     """
-    from gitledger.workflows.export import DEFAULT_FILES, export
+    from gitledger.workflows.export import export
     from gitledger.workflows.target import target_of
 
+    place = file or _default(format_)
     session = enter(output, offline=offline)
     target = target_of(session, commit)
     found = export(session, target, format_, policy_from=policy_from, commits=commits)
-    place = file or DEFAULT_FILES.get(format_, "-")
     for note in found.notes:
         output.message(f"git ledger: {note}")
     if place == "-":
@@ -73,6 +77,21 @@ def command(
     _write(path, found.content)
     output.message(f"git ledger: wrote {place}")
     return EXIT_YES
+
+
+def _default(format_: str) -> str:
+    """Return where an export goes that names no file; raises `UsageError` where it had better name one."""
+    from gitledger.errors import UsageError
+    from gitledger.workflows.export import FILES
+
+    hint = f"git ledger export {format_} -o {FILES[format_]}"
+    if format_ == "coverage":
+        return FILES[format_]
+    if format_ == "bundle":
+        raise UsageError("usage", "a bundle is a file, and -o FILE says which", hint)
+    if sys.stdout.isatty():
+        raise UsageError("usage", f"stdout is a terminal: {format_} goes into a file (-o FILE) or a pipe", hint)
+    return "-"
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -33,7 +33,7 @@ def command(output: Output, uninstall: bool, principal: str | None, ci: str | No
     git ledger init --uninstall
     """
     from gitledger.workflows.ci_files import PLACES, lay_ci_file
-    from gitledger.workflows.dirt import dirt_beside
+    from gitledger.workflows.dirt import dirt_beside, will_be_left
     from gitledger.workflows.init import initialise
     from gitledger.workflows.init import uninstall as take_back
 
@@ -44,7 +44,7 @@ def command(output: Output, uninstall: bool, principal: str | None, ci: str | No
         signer = signer_of(output, session, key)
         steps = initialise(session, signer, principal=principal or user_name(session), python=sys.executable)
         steps += [] if ci is None else [lay_ci_file(session, ci)]
-        steps += dirt_beside(session.repo)
+        steps += dirt_beside(session.repo) or will_be_left(session.repo)
     for step in steps:
         output.message(f"{'✓' if step.changed else '·'} {step.what}: {step.text}")
     if not uninstall and any(step.changed and step.what in ("configuration", "signer", "ci") for step in steps):

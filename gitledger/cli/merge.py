@@ -69,6 +69,7 @@ def command(
                 findings=found.findings,
                 color=output.color,
                 coverage=coverage_lines(found.union.coverage, color=output.color),
+                is_new=found.is_new,
             )
         )
     return EXIT_YES if found.is_green else EXIT_NO

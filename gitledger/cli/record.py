@@ -10,8 +10,8 @@ import click
 
 from gitledger.cli.output import Output
 from gitledger.cli.streams import OutputError, abandon_stdout
-from gitledger.cli.world import enter, signer_of, user_name, with_json, with_key
-from gitledger.errors import ConfigError, UsageError
+from gitledger.cli.world import enter, signer_of, user_name, warn_of_stranger, with_json, with_key
+from gitledger.errors import UsageError
 from gitledger.wording import counted, suggested
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def command(
     signer = None if unsigned else signer_of(output, session, key)
     mode = mode or _mode_of(output.environ.get("GITLEDGER_MODE") or "local")
     _warn_of_mode(output, mode, config.policy, signer)
-    _warn_of_stranger(output, session, config.policy, signer)
+    warn_of_stranger(output, session, signer)
     stream = sys.stderr if as_json else sys.stdout
 
     def echo(data: bytes) -> None:
@@ -168,29 +168,6 @@ def _warn_of_mode(output: Output, mode: str, policy: PolicyConfig, signer: Signe
         from gitledger.verdict.bars import unlisted
 
         output.message(f"warning: {unlisted(mode, key)}")
-
-
-def _warn_of_stranger(output: Output, session: Session, policy: PolicyConfig, signer: Signer | None) -> None:
-    """Say before anything runs that this commit knows no such key: a plan goes on about an older receipt, if any.
-
-    Nothing is said where policy names users of a forge, whose keys are asked for by whoever judges.
-    """
-    from gitledger.trust.signers import Signers
-    from gitledger.workflows.target import head_of
-    from gitledger.workflows.trusted import SIGNERS_PATH
-
-    if signer is None or any(":" in name for name in policy.allowed_signers or ()):
-        return
-    try:
-        text = session.repo.file_at(head_of(session), SIGNERS_PATH) or b""
-        known = Signers.parse(text, allowed_source=SIGNERS_PATH)
-    except ConfigError:
-        return  # whoever judges says so; a run is recorded all the same
-    if not known.is_valid_now(signer.key, session.now()):
-        output.message(
-            f"warning: this commit's {SIGNERS_PATH} lacks your key {signer.fingerprint}, so its own policy won't "
-            "count what you record; `git ledger init` adds it, and somebody whose key counts reviews that"
-        )
 
 
 def _record_capability(

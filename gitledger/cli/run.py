@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 import click
 
 from gitledger.cli.output import Output
-from gitledger.cli.world import enter, signer_of, user_name, with_json, with_key, with_offline, with_policy
+from gitledger.cli.world import (
+    enter,
+    signer_of,
+    user_name,
+    warn_of_stranger,
+    with_json,
+    with_key,
+    with_offline,
+    with_policy,
+)
 from gitledger.wording import suggested
 
 if TYPE_CHECKING:
@@ -117,6 +126,7 @@ def command(
         result = collect_spool(output, session, request, output.directory / collect, key, unsigned=unsigned)
     else:
         signer = None if unsigned else signer_of(output, session, key)
+        warn_of_stranger(output, session, signer, policy_from=policy_from)
         with Interrupts() as interrupts:
             try:
                 if engine == "slurm":

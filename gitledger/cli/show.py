@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import click
@@ -63,6 +64,10 @@ def command(
     return 0
 
 
+_HEX = re.compile(r"[0-9a-f]{4,64}\Z")
+"""What looks like the beginning of an id, and not like a branch or a tag."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
     """What is to be shown beside the records."""
@@ -81,6 +86,10 @@ def _find(session: Session, what: str) -> CommitEntry:
         return show_commit(session, session.repo.resolve(what))
     except UsageError:
         found = find_record(session, what)
+        if found is None and _HEX.match(what):
+            text = f"no record or commit begins with {what!a}"
+            hint = "git ledger log, which prints both; git ledger sync --fetch-only brings those of others"
+            raise UsageError("unknown-record", text, hint) from None
         if found is None:
             raise
         entry = show_commit(session, found[0].id)

@@ -18,9 +18,11 @@ def command(output: Output, as_json: bool) -> int:
     git ledger status
     git ledger status --json | jq .summary
     """
+    from gitledger.manifest.leavings import mend_dirt
     from gitledger.report.text import plan_text, status_text
     from gitledger.workflows.dirt import dirt_of, named
     from gitledger.workflows.judge import plan
+    from gitledger.workflows.missing import unfetched_remote
     from gitledger.workflows.target import head_of
     from gitledger.workflows.unpublished import unpublished
 
@@ -36,5 +38,7 @@ def command(output: Output, as_json: bool) -> int:
         return 0
     edits = [(str(item.key), item.paths) for item in found.uncommitted]
     text = plan_text(found.union, edits, commit=head, color=output.color)
-    output.result(text + status_text(stale, waiting, dirt=named(session.repo, dirt_of(session.repo))))
+    dirt = dirt_of(session.repo) if stale else []
+    told = f"{named(session.repo, dirt)}: {mend_dirt(dirt)}" if dirt else ""
+    output.result(text + status_text(stale, waiting, dirt=told, unfetched=unfetched_remote(session)))
     return 0

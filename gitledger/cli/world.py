@@ -24,6 +24,7 @@ __all__ = [
     "say_what_is_missing",
     "signer_of",
     "user_name",
+    "warn_of_stranger",
     "with_json",
     "with_key",
     "with_offline",
@@ -88,6 +89,16 @@ def signer_of(output: Output, session: Session, key: str | None) -> Signer:
     passphrase = asker(output.environ, has_terminal=sys.stdin.isatty())
     program = session.repo.config("gpg.ssh.program") or "ssh-keygen"
     return open_signer(choice, environ=output.environ, passphrase=passphrase, program=program)
+
+
+def warn_of_stranger(
+    output: Output, session: Session, signer: Signer | None, *, policy_from: str | None = None
+) -> None:
+    """Say on stderr, before anything runs, that the policy in force won't count what `signer` signs."""
+    from gitledger.workflows.stranger import why_it_will_not_count
+
+    if signer is not None and (why := why_it_will_not_count(session, signer.key, policy_from=policy_from)):
+        output.message(f"warning: {why}")
 
 
 def user_name(session: Session) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from gitledger.manifest.leavings import mend_dirt
 from gitledger.wording import counted, suggested
 
 if TYPE_CHECKING:  # whoever records needs no judgement
@@ -149,8 +150,12 @@ def merge_text(
     findings: Sequence[Finding],
     color: bool,
     coverage: Sequence[str] = (),
+    is_new: bool = True,
 ) -> str:
-    """Return what a merge came to: its inputs, lines on coverage, every fault, and what it wrote, if anything."""
+    """Return what a merge came to: its inputs, lines on coverage, every fault, and what it wrote, if anything.
+
+    `is_new`: the record was written now, and did not stand there.
+    """
     lines = [f"merge {commit[:12]}"]
     rows = [_plan_row(choice) for choice in union.choices]
     for choice, line in zip(union.choices, table(rows, indent="  "), strict=True):
@@ -158,6 +163,7 @@ def merge_text(
     lines += [*coverage, *finding_lines(findings, color=color)]
     word = "passed" if outcome == "passed" else "failed"
     wrote = f"merged receipt {record[:12]}" if record else "nothing was written"
+    wrote = wrote if is_new else f"nothing new to merge since {wrote}"
     lines.append(f"{paint(f'merge: {outcome}', word, color=color)}, {wrote}")
     return "\n".join(lines) + "\n"
 
@@ -181,21 +187,26 @@ def record_lines(
         lines.append(f"leaky: read outside the declared scope: {names}{more}; {hint}")
     if receipt.repo.dirty:
         named = ", ".join(escaped(path) for path in receipt.repo.dirty_paths[:5])
-        lines.append(f"dirty: {named}; commit them, or let .gitignore name them")
+        lines.append(f"dirty: {named}; {mend_dirt(receipt.repo.dirty_paths)}")
     return [*lines, *notes]
 
 
-def status_text(stale: Sequence[str], waiting: Mapping[str, int], *, dirt: str = "") -> str:
-    """Return what is not published yet, and the next command to type; beside `dirt` no run would count."""
+def status_text(stale: Sequence[str], waiting: Mapping[str, int], *, dirt: str = "", unfetched: str = "") -> str:
+    """Return what is not published yet, and the next command to type.
+
+    Beside `dirt` no run would count: it says what is dirty, and what mends it. `unfetched` is a remote whose
+    ledger, if it has one, was never fetched.
+    """
     lines = [
         f"{counted(number, 'record')} not published to {remote}" for remote, number in waiting.items() if number
     ]
     if stale and dirt:
-        lines.append(f"next: {dirt}: commit them, or let .gitignore name them; then git ledger run")
-    elif len(stale) > 1:
-        lines.append(f"next: git ledger run ({counted(len(stale), 'shard')})")
+        lines.append(f"next: {dirt}; then git ledger run")
     elif stale:
-        lines.append(f"next: git ledger record --shard {stale[0]}")
+        run = f"git ledger run ({counted(len(stale), 'shard')})"
+        run = run if len(stale) > 1 else f"git ledger record --shard {stale[0]}"
+        fetch = f"git ledger sync --fetch-only {unfetched}; where nobody has recorded yet, " if unfetched else ""
+        lines.append(f"next: {fetch}{run}")
     elif any(waiting.values()):
         lines.append(f"next: git ledger sync {next(name for name, number in waiting.items() if number)}")
     else:

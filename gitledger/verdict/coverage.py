@@ -135,7 +135,7 @@ def _load(choice: Choice, situation: Situation, blob_at: BlobAt) -> _Part | Find
             key,
             expected="a coverage fragment, or `coverage: none` in the shard",
             found="the receipt has none",
-            remedy=remedy,
+            remedy=f"let its command measure (pytest --cov), then {remedy}; or write `coverage: none` for it",
         )
     fragment = _fragment(ref, situation)
     if fragment is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from gitledger.manifest.leavings import mend_dirt
 from gitledger.records.bodies import collection_digest
 from gitledger.records.ids import NodeId, ShardKey
 from gitledger.verdict.environments import ENVIRONMENT_KEYS, Group, group_of, plain
@@ -43,12 +44,12 @@ def _missing(choices: Iterable[Choice]) -> Iterator[Finding]:
             )
 
 
-_FIRST = {
-    "dirty": "commit them, or let .gitignore name them; then ",
-    "other-command": "without words of your own, and with PYTEST_ADDOPTS unset: ",
-    "untrusted": "with a key that policy lists (`git ledger explain untrusted`): ",
+_HOW = {
+    "coverage-missing": ", with a command that measures (pytest --cov); or write `coverage: none` for it",
+    "other-command": ", without words of your own, and with PYTEST_ADDOPTS unset",
+    "untrusted": ", with a key that policy lists (`git ledger explain untrusted`)",
 }
-"""What has to be done before recording again mends it."""
+"""How it has to be recorded for that to mend it."""
 
 
 def _remedy(choice: Choice) -> str:
@@ -57,7 +58,10 @@ def _remedy(choice: Choice) -> str:
         return "mend the shard in .gitledger/config.yaml"
     if choice.reason == "history-cut":
         return "git fetch --unshallow"
-    return f"{_FIRST.get(choice.reason, '')}git ledger record --shard {choice.shard.key}"
+    record = f"git ledger record --shard {choice.shard.key}"
+    if choice.reason == "dirty" and choice.about is not None:
+        return f"{mend_dirt(choice.about.held.receipt.repo.dirty_paths)}; then {record}"
+    return f"{record}{_HOW.get(choice.reason, '')}"
 
 
 def _disagreements(choices: Iterable[Choice], situation: Situation) -> Iterator[Finding]:

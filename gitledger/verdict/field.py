@@ -11,7 +11,7 @@ from gitledger.verdict.bars import Bar, displaces, find_bars
 from gitledger.verdict.evidence import Held
 from gitledger.verdict.situation import Situation, Station, TargetShard
 
-__all__ = ["Candidate", "Field", "is_beaten", "newest_first", "read_field"]
+__all__ = ["Candidate", "Field", "covers", "is_beaten", "newest_first", "read_field"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +141,11 @@ def _outwards(candidates: Iterable[Candidate]) -> Sequence[Candidate]:
     """Return candidates nearest first, the newest first among equals; commits off ancestry come last."""
     far = 1 << 62
     return sorted(newest_first(candidates), key=lambda item: far if item.distance is None else item.distance)
+
+
+def covers(held: Held, shard: TargetShard) -> bool:
+    """Tell whether a receipt speaks of the shard as it is defined, and of its very inputs."""
+    return held.receipt.shard.definition_digest == shard.definition and _same_inputs(held, shard)
 
 
 def _candidate(

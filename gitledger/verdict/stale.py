@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gitledger.verdict.field import Candidate, Field, is_beaten, newest_first
+from gitledger.records.decode import format_time
+from gitledger.verdict.evidence import Held
+from gitledger.verdict.field import Candidate, Field, covers, is_beaten, newest_first
 from gitledger.verdict.select import Choice, extra_agrees, red_reason
 from gitledger.verdict.situation import Situation
 
@@ -24,9 +26,12 @@ def why_stale(field: Field, situation: Situation) -> Choice:
         return replace(stale, reason="malformed", detail=shard.fault)
     nearest = next((item for item in field.candidates if item.matches), None)
     if nearest is not None:
-        return _why_not_matching(stale, nearest, field, situation)
+        return _beside_a_stranger(_why_not_matching(stale, nearest, field, situation), field)
     if field.reds:
-        return _because_of(stale, newest_first(field.reds)[0])
+        return _beside_a_stranger(_because_of(stale, newest_first(field.reds)[0]), field)
+    stranger = _covering_stranger(field)
+    if stranger is not None:
+        return replace(stale, reason="untrusted", detail=_of_stranger(*stranger))
     if field.candidates:
         return _why_changed(stale, field.candidates[0], field, situation)
     if field.untrusted:
@@ -35,6 +40,28 @@ def why_stale(field: Field, situation: Situation) -> Choice:
     if situation.history_cut:
         return replace(stale, reason="history-cut", detail=_elsewhere(field, situation))
     return replace(stale, detail=_elsewhere(field, situation))
+
+
+def _covering_stranger(field: Field) -> tuple[Held, str] | None:
+    """Return the newest receipt of the target's very inputs whose signature doesn't count, with the reason.
+
+    It explains more than an older trusted receipt of other inputs: what is missing is a signature, not a run.
+    """
+    covering = [pair for pair in field.untrusted if covers(pair[0], field.shard)]
+    return max(covering, key=lambda pair: (pair[0].ended_at, pair[0].id), default=None)
+
+
+def _of_stranger(held: Held, why: str) -> str:
+    who, day = held.key or "nobody", format_time(held.ended_at)[:10]
+    return f"record {held.id[:12]} of {day} covers these inputs, but its signature does not count ({why}): {who}"
+
+
+def _beside_a_stranger(stale: Choice, field: Field) -> Choice:
+    """Return the choice; it also tells of a newer run of the same inputs whose signature doesn't count."""
+    stranger = _covering_stranger(field)
+    if stranger is None or stale.about is None or stranger[0].ended_at <= stale.about.held.ended_at:
+        return stale
+    return replace(stale, detail="; ".join(filter(None, [stale.detail, _of_stranger(*stranger)])))
 
 
 def _because_of(stale: Choice, red: Candidate) -> Choice:

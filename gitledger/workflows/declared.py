@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 
 from gitledger.config.command import pytest_arguments
@@ -11,10 +12,12 @@ __all__ = ["is_declared_command", "ran_as_declared"]
 
 _COSMETIC = re.compile(
     r"\A(?:-v+|-q+|--verbose|--quiet|--tb=\w+|--verbosity=-?\d+|-r[a-zA-Z]*|-l|--showlocals|--no-showlocals"
-    r"|--color=\w+|--no-header|--no-summary|--durations=\d+|--durations-min=[\d.]+|--full-trace|-s|--capture=\w+)\Z"
+    r"|--color=\w+|--no-header|--no-summary|--durations=\d+|--durations-min=[\d.]+|--full-trace|-s|--capture=\w+"
+    r"|-pno:cacheprovider)\Z"
 )
-"""Flags that change what pytest prints and nothing of what it runs."""
-_UNDECLARED = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTHONOPTIMIZE")
+"""Flags that change what pytest prints, or keeps for its next run, and nothing of what it runs."""
+_ADDED = "PYTEST_ADDOPTS"
+_UNDECLARED = ("PYTEST_PLUGINS", "PYTHONOPTIMIZE")
 _WITH_VALUE = frozenset({"--tb", "--verbosity", "-r", "--color", "--durations", "--durations-min", "--capture"})
 
 
@@ -24,23 +27,40 @@ def _essence(command: Sequence[str]) -> tuple[str, ...]:
     if arguments is None:
         return tuple(command)
     head = tuple(command[: len(command) - len(arguments)])
+    return head + _plain(arguments)
+
+
+def _plain(arguments: Sequence[str]) -> tuple[str, ...]:
+    """Return pytest's arguments without those that only change its looks."""
     kept: list[str] = []
     words = iter(arguments)
     for word in words:
         if word in _WITH_VALUE:
             next(words, None)
+        elif word == "-p":
+            value = next(words, None)
+            kept += [] if value == "no:cacheprovider" else [word, *([] if value is None else [value])]
         elif not _COSMETIC.match(word):
             kept.append(word)
-    return head + tuple(kept)
+    return tuple(kept)
+
+
+def _adds_words(environ: Mapping[str, str]) -> bool:
+    """Tell whether the variable that pytest takes further arguments from holds more than looks."""
+    try:
+        return bool(_plain(shlex.split(environ.get(_ADDED, ""))))  # as pytest splits it
+    except ValueError:
+        return True
 
 
 def is_declared_command(given: Sequence[str], declared: Sequence[str], environ: Mapping[str, str]) -> bool:
     """Tell whether running `given` is running `declared`.
 
-    Verbosity and traceback flags aside, the words must be the same. Variables that change what pytest runs, or
-    take assertions away, are words that nobody declared.
+    Verbosity and traceback flags aside, the words must be the same, wherever pytest takes them from. Variables
+    that change what pytest runs, or take assertions away, are words that nobody declared.
     """
-    if pytest_arguments(given) is not None and any(environ.get(name, "").strip() for name in _UNDECLARED):
+    is_set = any(environ.get(name, "").strip() for name in _UNDECLARED)
+    if pytest_arguments(given) is not None and (is_set or _adds_words(environ)):
         return False
     return _essence(given) == _essence(declared)
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gitledger.manifest.leavings import OF_TESTS, mend_dirt
 from gitledger.store.repository import Repository
 from gitledger.store.worktree import work_tree_state
 from gitledger.workflows.ci_files import PLACES
 from gitledger.workflows.init import Step
 
-__all__ = ["MEND", "dirt_beside", "dirt_of", "named"]
+__all__ = ["dirt_beside", "dirt_of", "named", "will_be_left"]
 
-MEND = "commit them, or let .gitignore name them"
-"""What to do about it. Nobody's own ignore file will do: a run looks at the tree's alone."""
 MAX_NAMED = 5
 """So many files and folders are named."""
 
@@ -52,10 +51,44 @@ def dirt_beside(repo: Repository) -> list[Step]:
     ours = (".gitledger/", *(place for _, place in PLACES.values()))
     found = [path for path in dirt_of(repo) if not path.startswith(ours)]
     return (
-        [Step("dirty", False, f"{named(repo, found)}: runs beside them count for nothing; {MEND}")]
+        [Step("dirty", False, f"{named(repo, found)}: runs beside them count for nothing; {mend_dirt(found)}")]
         if found
         else []
     )
+
+
+def will_be_left(repo: Repository) -> list[Step]:
+    """Return a step that names the lines that the tree's `.gitignore` lacks for what tests of Python leave behind.
+
+    Nothing is said where no Python is tracked or lies at hand, nor of what is dirt already.
+    """
+    if repo.worktree is None or not _has_python(repo):
+        return []
+    asked = repo.git.run(
+        "check-ignore",
+        "--no-index",
+        "--verbose",
+        "--non-matching",
+        "--stdin",
+        "-z",
+        stdin="\0".join(OF_TESTS.values()).encode(),
+        statuses=frozenset({0, 1}),
+    )
+    fields = asked.stdout.decode("utf-8", "surrogateescape").split("\0")
+    ignored = {
+        path
+        for source, _, pattern, path in zip(*[iter(fields)] * 4, strict=False)
+        if source.endswith(".gitignore") and not pattern.startswith("!")
+    }
+    left = [line for line, path in OF_TESTS.items() if path not in ignored]
+    if not left:
+        return []
+    lines = " and ".join(f"`{line}`" for line in left)
+    return [Step("leavings", False, f"add {lines} to .gitignore: what tests leave makes the next run dirty")]
+
+
+def _has_python(repo: Repository) -> bool:
+    return bool(repo.git.run("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", "*.py").stdout)
 
 
 def named(repo: Repository, paths: Sequence[str]) -> str:

@@ -19,20 +19,30 @@ from gitledger.store.facts import CommitFacts
 from gitledger.suites import coverage_write
 from gitledger.trust.verified import Rejected, open_record
 from gitledger.verdict.coverage import CoverageUnion
-from gitledger.verdict.union import form_union
+from gitledger.verdict.union import Union, form_union
 from gitledger.wording import counted
 from gitledger.workflows import export_reports
 from gitledger.workflows.durations import durations_of
 from gitledger.workflows.gather import gather
 from gitledger.workflows.session import Session
 
-__all__ = ["DEFAULT_COMMITS", "DEFAULT_FILES", "FORMATS", "Exported", "export"]
+__all__ = ["DEFAULT_COMMITS", "FILES", "FORMATS", "Exported", "export"]
 
 DEFAULT_COMMITS = 100
 """How many commits an HTML report shows."""
 
-DEFAULT_FILES = {"bundle": "ledger.bundle", "coverage": ".coverage"}
-"""Where a format goes that is no text."""
+FILES = {
+    "html": "report.html",
+    "markdown": "report.md",
+    "junit": "junit.xml",
+    "coverage": ".coverage",
+    "coverage-xml": "coverage.xml",
+    "lcov": "lcov.info",
+    "durations": "durations.json",
+    "in-toto": "statements.jsonl",
+    "bundle": "../ledger.bundle",
+}
+"""What a file of each format is called as a rule. A bundle in the work tree would make it dirty."""
 _CONFIGURATION = (".coveragerc", ".coveragerc.toml", "setup.cfg", "tox.ini", "pyproject.toml")
 
 
@@ -69,12 +79,29 @@ _Format = Callable[[Session, CommitId, str | None], Exported]
 
 def _coverage(session: Session, target: CommitId, policy_from: str | None) -> CoverageUnion:
     case = gather(session, target, policy_from=policy_from)
-    found = form_union(case.situation).coverage
+    union = form_union(case.situation)
+    found = union.coverage
     if found.claim is None:
-        faults = (*found.faults, *found.notes)
-        why = f": {faults[0].code}, {faults[0].subject}" if faults else ": no shard recorded any"
-        raise UsageError("no-coverage", f"commit {target[:12]} has no whole coverage{why}", "git ledger verify")
+        why, way = _lacking(union)
+        raise UsageError("no-coverage", f"commit {target[:12]} has no whole coverage: {why}", way)
     return found
+
+
+def _lacking(union: Union) -> tuple[str, str]:
+    """Return why a union has no number, and what makes one."""
+    measured = [choice for choice in union.choices if choice.shard.measured]
+    without = [choice for choice in measured if choice.result is None]
+    if not measured:
+        return "no shard measures any", "take `coverage: none` from a shard that does, in .gitledger/config.yaml"
+    if without:
+        key, reason = without[0].shard.key, without[0].reason
+        return f"nothing stands for {key} ({reason})", f"git ledger record --shard {key}"
+    faults = (*union.coverage.faults, *union.coverage.notes)
+    telling = next((fault for fault in faults if fault.remedy), None)
+    if telling is not None:
+        return f"{telling.code}, {telling.subject}", telling.remedy
+    key = measured[0].shard.key
+    return "no shard recorded any", f"let its command measure (pytest --cov), then git ledger record --shard {key}"
 
 
 def _data(session: Session, target: CommitId, policy_from: str | None) -> Exported:

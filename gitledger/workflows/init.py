@@ -7,6 +7,7 @@ import uuid
 from pathlib import Path
 
 from gitledger.config.example import example_config
+from gitledger.config.load import load_config
 from gitledger.config.schema import CONFIG_PATH
 from gitledger.dataclass import dataclass
 from gitledger.errors import StoreError, UsageError
@@ -83,11 +84,23 @@ def _left_out(repo: Repository, root: Path, path: str) -> bytes | None:
 def _config(repo: Repository, root: Path, principal: str) -> Step:
     path = root / CONFIG_PATH
     if path.exists():
+        _check_config(path)
         return Step("configuration", False, f"{CONFIG_PATH} is there")
     if _left_out(repo, root, CONFIG_PATH) is not None:
         return Step("configuration", False, f"HEAD's {CONFIG_PATH} holds; it is not checked out here")
     _write(path, example_config(uuid.uuid4().hex, principal))
     return Step("configuration", True, f"wrote {CONFIG_PATH}")
+
+
+def _check_config(path: Path) -> None:
+    """Raise `ConfigError` where the configuration that is there can't be used as it stands."""
+    from gitledger.workflows.forge_names import check_forge_users
+
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise StoreError("file-unreadable", f"{path} can't be read: {error.strerror}", f"mend {path}") from error
+    check_forge_users(load_config(text, source=CONFIG_PATH))
 
 
 def _signer(repo: Repository, root: Path, principal: str, signer: Signer) -> Step:

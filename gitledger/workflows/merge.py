@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from gitledger.dataclass import dataclass
@@ -15,6 +16,7 @@ from gitledger.records.outcomes import Outcome
 from gitledger.records.receipt import RepoClaim
 from gitledger.trust.sign import claim_of, sign_payload
 from gitledger.trust.signer import Signer
+from gitledger.verdict.evidence import HeldMerged
 from gitledger.verdict.finding import Finding, blocking
 from gitledger.verdict.merge import merge_union
 from gitledger.verdict.union import Union, form_union
@@ -28,13 +30,17 @@ __all__ = ["Merged", "merge"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merged:
-    """What a merge came to. `receipt` is None where it was refused; then `findings` say all that is wrong."""
+    """What a merge came to. `receipt` is None where it was refused; then `findings` say all that is wrong.
+
+    `is_new`: it was written now. Else it stood there, and nothing has changed since.
+    """
 
     case: Case
     union: Union
     receipt: MergedReceipt | None
     record: RecordId | None
     findings: tuple[Finding, ...]
+    is_new: bool = True
 
     @property
     def outcome(self) -> str:
@@ -81,6 +87,9 @@ def merge(
 ) -> Merged:
     """Return the merged receipt of a commit, stored, or every reason why there can be none.
 
+    Where the same key has merged what stands now, and nothing is asked of it that it doesn't say, that receipt is
+    returned and none is written. One by another key says something new: it vouches for keys that expire.
+
     Raises what `gather` raises, `StoreError` where it could not be stored, and `ConfigError` where it may not be
     unsigned.
     """
@@ -112,6 +121,11 @@ def merge(
         merged_at=session.now(),
         inputs_verified=verify_inputs,
     )
+    standing = _standing(receipt, case, signer)
+    if standing is not None:
+        return Merged(
+            case=case, union=union, receipt=standing.receipt, record=standing.id, findings=notes, is_new=False
+        )
     payload = receipt.encode()
     envelope = Envelope(payload=payload, signature=None) if signer is None else sign_payload(payload, signer)
     session.ledger.append(
@@ -121,6 +135,36 @@ def merge(
         message=notes_message(case.trusted.config.notes, 1),
     )
     return Merged(case=case, union=union, receipt=receipt, record=envelope.id, findings=notes)
+
+
+def _standing(receipt: MergedReceipt, case: Case, signer: Signer | None) -> HeldMerged | None:
+    """Return the newest merged receipt by this very key that counts and says all that a new one would.
+
+    When it was made, from where, and that its inputs were verified once more, makes no difference.
+    """
+    key = None if signer is None else signer.fingerprint
+    revoked = case.situation.revoked
+    return next(
+        (
+            held
+            for held in case.situation.snapshots
+            if held.key == key and held.id not in revoked and _says_all(held.receipt, receipt)
+        ),
+        None,
+    )
+
+
+def _says_all(old: MergedReceipt, new: MergedReceipt) -> bool:
+    if new.inputs_verified and not old.inputs_verified:
+        return False
+    again = replace(
+        new,
+        inputs_verified=old.inputs_verified,
+        merged_at=old.merged_at,
+        repo=replace(new.repo, branch=old.repo.branch, remote=old.repo.remote),
+        signer=old.signer,
+    )
+    return again.encode() == old.encode()
 
 
 def _repo(session: Session, case: Case) -> RepoClaim:

@@ -20,6 +20,7 @@ from gitledger.machine.interrupts import Interrupts
 from gitledger.machine.memory import memory_now
 from gitledger.machine.sole import sole_driver
 from gitledger.manifest.chain import CHAIN_FILES
+from gitledger.manifest.leavings import mend_dirt
 from gitledger.records.ids import ShardKey
 from gitledger.store.worktree import work_tree_state
 from gitledger.trust.signer import Signer
@@ -219,7 +220,7 @@ def refuse_dirt(session: Session, config: Config, keys: Collection[ShardKey]) ->
         raise UsageError(
             "dirty-start",
             f"the work tree differs from the commit in {', '.join(dirt[:MAX_NAMED])}{more}",
-            "commit it, ignore it in .gitignore, or put it away (`git stash -u`)",
+            f"{mend_dirt(dirt)}; or put it away: git stash -u",
         )
 
 

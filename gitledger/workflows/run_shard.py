@@ -11,6 +11,7 @@ from gitledger.config.schema import Config
 from gitledger.dataclass import dataclass
 from gitledger.errors import InternalError, LedgerError, MachineError, UsageError
 from gitledger.machine.interrupts import Interrupts
+from gitledger.manifest.leavings import mend_dirt
 from gitledger.records.ids import CommitId, ShardKey
 from gitledger.trust.signer import Signer
 from gitledger.verdict.attempts import is_counted
@@ -134,5 +135,5 @@ class ShardRuns:
 def became_dirty(dirt: Collection[str]) -> UsageError:
     """Return the error for a work tree that is no more the commit's, in these paths."""
     text = f"the work tree is not the commit's any more: {', '.join(sorted(dirt)[:5])}"
-    hint = "ignore it in .gitignore, or let the command clean up; `git ledger run` resumes"
+    hint = f"{mend_dirt(dirt)}, or let the command clean up; `git ledger run` resumes"
     return UsageError("became-dirty", text, hint)

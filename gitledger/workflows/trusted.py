@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # whoever records reads the configuration, and needs no judge
     from gitledger.trust.signers import Signers
     from gitledger.verdict.tests_policy import TestLists
 
-__all__ = ["SIGNERS_PATH", "Trusted", "load_trusted", "read_config", "read_lists"]
+__all__ = ["SIGNERS_PATH", "Trusted", "load_trusted", "read_config", "read_lists", "read_signers"]
 
 SIGNERS_PATH = ".gitledger/allowed_signers"
 REVOKED_PATH = ".gitledger/revoked_keys"
@@ -56,24 +56,28 @@ def read_config(repo: Repository, commit: CommitId) -> Config:
     return config
 
 
+def read_signers(repo: Repository, commit: CommitId) -> Signers:
+    """Return the signers and revoked keys that a commit names; raises `ConfigError` where they can't be read."""
+    from gitledger.trust.signers import Signers
+
+    where = f"{commit[:12]}:"
+    return Signers.parse(
+        repo.file_at(commit, SIGNERS_PATH) or b"",
+        repo.file_at(commit, REVOKED_PATH) or b"",
+        allowed_source=where + SIGNERS_PATH,
+        revoked_source=where + REVOKED_PATH,
+    )
+
+
 def load_trusted(repo: Repository, target: CommitId, policy_from: str | None) -> Trusted:
     """Return policy and signers of `policy_from` resolved to one commit, else of the target itself.
 
     Raises `UsageError` for an unknown ref, `ConfigError` where there is no configuration.
     """
-    from gitledger.trust.signers import Signers
-
     commit = target if policy_from is None else repo.resolve(policy_from)
-    config = read_config(repo, commit)
-    allowed = repo.file_at(commit, SIGNERS_PATH) or b""
-    revoked = repo.file_at(commit, REVOKED_PATH) or b""
-    where = f"{commit[:12]}:"
-    signers = Signers.parse(
-        allowed, revoked, allowed_source=where + SIGNERS_PATH, revoked_source=where + REVOKED_PATH
-    )
     return Trusted(
-        config=config,
-        signers=signers,
+        config=read_config(repo, commit),
+        signers=read_signers(repo, commit),
         is_self=policy_from is None,
         source="self" if policy_from is None else policy_from,
         commit=commit,

@@ -108,13 +108,18 @@ def hint_of(call: ast.Call) -> ast.expr | None:
     return by_name or (call.args[2] if len(call.args) == 3 else None)
 
 
+def filled(part: ast.expr) -> str:
+    """Return what stands for a filled-in part: an edit where `mend_dirt` makes it, else a plain `X`."""
+    return "add" if "mend_dirt(" in ast.unparse(part) else "X"
+
+
 def texts_of(value: ast.expr | None, names: dict[str, list[ast.expr]], depth: int = 0) -> Iterator[str]:
     """Yield what a hint may be; what it is filled in with is shown as `X`."""
     match value:
         case ast.Constant(value=str(text)) if text:
             yield text
         case ast.JoinedStr(values=parts):
-            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "X" for part in parts)
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else filled(part) for part in parts)
         case ast.IfExp(body=one, orelse=other):
             yield from texts_of(one, names, depth)
             yield from texts_of(other, names, depth)

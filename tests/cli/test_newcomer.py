@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
+FILES = {"src/a": "1", "build/b": "1"}
 CONFIG = """\
 version: 1
 repository: demo
@@ -22,7 +28,7 @@ def beginner(make_project):
 
 def test_init_names_what_would_make_every_run_dirty(beginner):
     said = beginner.ledger("init", "--ci", "github").err
-    assert "dirty: .venv/: runs beside them count for nothing; commit them, or let .gitignore name them" in said
+    assert "dirty: .venv/: runs beside them count for nothing; add `.venv/` to .gitignore and commit that" in said
     assert ".github" not in said.partition("dirty: ")[2].partition("\n")[0], "ours is to be committed anyway"
     beginner.repo.write(".gitignore", ".venv/\n")
     assert "dirty: .gitignore:" in beginner.ledger("init").err
@@ -33,11 +39,11 @@ def test_init_names_what_would_make_every_run_dirty(beginner):
 def test_a_dirty_run_says_what_mends_it_wherever_it_is_looked_at(beginner):
     """Recording it again would not: `git ledger record` alone was a circle."""
     said = beginner.ledger("record", "--shard", "lint").err
-    assert "dirty: .venv/bin/activate; commit them, or let .gitignore name them" in said
-    mend = "commit them, or let .gitignore name them; then git ledger record --shard lint"
+    assert "dirty: .venv/bin/activate; add `.venv/` to .gitignore and commit that" in said
+    mend = "add `.venv/` to .gitignore and commit that; then git ledger record --shard lint"
     assert mend in beginner.ledger("verify", expect=1).out
     assert (
-        "next: .venv/: commit them, or let .gitignore name them; then git ledger run"
+        "next: .venv/: add `.venv/` to .gitignore and commit that; then git ledger run"
         in beginner.ledger("status").out
     )
     beginner.repo.commit({".gitignore": ".venv/\n"})
@@ -100,7 +106,7 @@ def test_a_run_of_another_command_is_told_of_the_variable_that_may_have_made_it_
     project = make_project(CONFIG, {"src/a": "1"})
     project.ledger("record", "--shard", "lint", "--", "true", "too", expect=1)
     said = project.ledger("verify", expect=1).out
-    assert "with PYTEST_ADDOPTS unset: git ledger record --shard lint" in said
+    assert "git ledger record --shard lint, without words of your own, and with PYTEST_ADDOPTS unset" in said
 
 
 @pytest.mark.parametrize(
@@ -116,8 +122,182 @@ def test_a_configuration_that_init_leaves_alone_is_not_said_to_be_mended_by_init
 def test_a_key_that_the_commit_does_not_know_is_said_before_the_run(make_project):
     """A colleague's first receipt counts for nothing, and the plan goes on about somebody else's older one."""
     project = make_project(CONFIG, {"src/a": "1"})
-    assert "lacks your key" not in project.ledger("record", "--shard", "lint").err
+    assert "your key" not in project.ledger("record", "--shard", "lint").err
     project.repo.commit({".gitledger/allowed_signers": ""})
     said = project.ledger("record", "--shard", "lint").err
-    assert "lacks your key SHA256:" in said
+    assert "warning: your key SHA256:" in said
     assert "`git ledger init` adds it" in said
+
+
+def test_a_stranger_s_newer_run_is_named_where_an_older_receipt_of_other_inputs_stands(make_project):
+    """`inputs-changed` sent them to record again, with the same key: what is wrong is whose it is."""
+    project = make_project(CONFIG + "  build: {paths: [build], command: 'true', results: exit-status}\n", FILES)
+    project.ledger("run")
+    project.repo.commit({"src/a": "2", "build/b": "2"})
+    assert project.plan() == {"lint": ("stale", "inputs-changed"), "build": ("stale", "inputs-changed")}
+    key = str(project.key("mallory"))
+    project.ledger("record", "--shard", "lint", "--key", key)
+    assert project.plan() == {"lint": ("stale", "untrusted"), "build": ("stale", "inputs-changed")}
+    for args, status in ((("plan",), 0), (("status",), 0), (("verify",), 1)):
+        said = project.ledger(*args, expect=status).out
+        assert "covers these inputs, but its signature does not count (unknown-signer): SHA256:" in said, args
+    assert (
+        "try: git ledger record --shard lint, with a key that policy lists"
+        in project.ledger("verify", expect=1).out
+    )
+
+
+def test_a_stranger_s_newer_run_is_named_beside_an_older_failure_of_the_same_inputs(make_project):
+    project = make_project(CONFIG.replace('"true"', "test -e mended"), FILES)
+    project.ledger("record", "--shard", "lint", expect=1)
+    project.repo.write("mended", "")
+    project.repo.write(".git/info/exclude", "mended\n")
+    project.ledger("record", "--shard", "lint", "--key", str(project.key("mallory")))
+    assert project.plan() == {"lint": ("stale", "not-green")}
+
+
+@pytest.mark.parametrize(
+    ("policy", "why"),
+    [
+        ("", "is not in .gitledger/allowed_signers, or not valid now, so this commit's own policy won't count"),
+        (
+            f"policy: {{allowed_key_fingerprints: ['SHA256:{'A' * 43}']}}\n",
+            "is not among policy.allowed_key_fingerprints",
+        ),
+        ("policy: {allowed_signers: [bob@example.org]}\n", "belongs to nobody whom policy.allowed_signers names"),
+    ],
+)
+def test_run_and_record_say_once_before_anything_runs_that_a_key_will_not_count(make_project, policy, why):
+    project = make_project(CONFIG.replace('"true"', "echo ran") + policy, FILES)
+    by = () if policy else ("--key", str(project.key("mallory")))
+    for args in (("record", "--shard", "lint", *by), ("run", "--tail", *by)):
+        said = project.ledger(*args, expect=None)
+        assert said.err.count("won't count what you record") == 1, said
+        assert why in said.err.splitlines()[0], said
+
+
+def test_run_asks_the_policy_that_it_is_told_to_take(make_project):
+    project = make_project(CONFIG, FILES)
+    project.repo.git("branch", "trusted")
+    project.repo.commit({".gitledger/allowed_signers": ""})
+    assert "won't count" not in project.ledger("run", "--policy-from", "trusted").err
+
+
+def test_what_tests_leave_is_named_by_the_lines_that_let_it_be(make_project):
+    """A project without .gitignore: its first run made the second one dirty."""
+    files = {"tests/test_it.py": "def test_it():\n    pass\n"}
+    config = CONFIG.replace('[src], command: "true", results: exit-status', "[tests], command: pytest -q tests")
+    project = make_project(config, files)
+    advice = (
+        "leavings: add `__pycache__/` and `.coverage` to .gitignore: what tests leave makes the next run dirty"
+    )
+    assert advice in project.ledger("init").err
+    env = {"PYTHONDONTWRITEBYTECODE": ""}
+    project.ledger("record", "--shard", "lint", env=env)
+    again = project.ledger("record", "--shard", "lint", env=env)
+    assert "add `__pycache__/` to .gitignore and commit that" in again.err
+    mend = "add `__pycache__/` to .gitignore and commit that; or put it away: git stash -u"
+    assert mend in project.ledger("run", "--all", expect=2).err
+    project.repo.write(".coverage", "")
+    project.repo.write("notes.txt", "")
+    assert (
+        "commit them, or let .gitignore name them (`.coverage` and `__pycache__/`)" in project.ledger("init").err
+    )
+    (project.path / "notes.txt").unlink()
+    project.repo.commit({".gitignore": "__pycache__/\n.coverage\n"})
+    assert "gitignore" not in project.ledger("init").err
+    project.ledger("run", "--all", env=env)
+    assert "gitignore" not in project.ledger("status").out
+
+
+def test_a_clone_is_sent_to_fetch_before_it_is_sent_to_record(project, tmp_path):
+    project.record("alpha")
+    project.repo.git("clone", "-q", ".", str(tmp_path / "clone"))
+    said = project.ledger("-C", str(tmp_path / "clone"), "status").out
+    assert (
+        "next: git ledger sync --fetch-only origin; where nobody has recorded yet, git ledger run (2 shards)"
+        in said
+    )
+    project.ledger("-C", str(tmp_path / "clone"), "sync", "--fetch-only", "origin")
+    assert "next: git ledger record --shard beta" in project.ledger("-C", str(tmp_path / "clone"), "status").out
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ("version: 1\nrepository: demo\nshards: [\n", "[config-syntax]"),
+        (
+            CONFIG.replace("command", "comand"),
+            "unknown key shards.lint.comand [unknown-key]; did you mean command?",
+        ),
+        ("", "[config-syntax]; try: rm .gitledger/config.yaml, then git ledger init"),
+    ],
+)
+def test_init_says_of_a_configuration_that_can_t_be_read_that_it_is_broken_and_where(make_project, config, said):
+    project = make_project(CONFIG, FILES)
+    project.repo.write(".gitledger/config.yaml", config)
+    done = project.ledger("init", expect=2)
+    assert said in done.err
+    assert "is there" not in done.err
+    assert ".gitledger/config.yaml" in done.err
+
+
+def test_a_second_merge_of_the_same_says_so_and_writes_nothing(make_project):
+    project = make_project(CONFIG, FILES)
+    project.record("lint")
+    first = project.ledger("merge", "--json").document["record"]
+    again = project.ledger("merge")
+    assert f"merge: passed, nothing new to merge since merged receipt {first[:12]}" in again.out
+    assert project.ledger("merge", "--json").document["record"] == first
+    other = project.ledger("merge", "--json", "--key", str(project.key("bob"))).document["record"]
+    assert other != first, "another key's word is another's: it vouches for keys that expire"
+    project.record("lint")
+    assert project.ledger("merge", "--json").document["record"] not in (first, other)
+
+
+def test_an_export_without_a_file_is_no_surprise(make_project, tmp_path):
+    """A bundle fell into the work tree, which was dirty then; and a page was printed on the terminal."""
+    project = make_project(CONFIG, FILES)
+    project.record("lint")
+    said = project.ledger("export", "bundle", expect=2).err
+    assert "[usage]; try: git ledger export bundle -o ../ledger.bundle" in said
+    assert project.repo.git("status", "--porcelain") == ""
+    for format_ in ("html", "markdown", "junit"):
+        assert project.ledger("export", format_).out, "a pipe takes it"
+
+
+def test_an_export_to_a_terminal_says_what_to_type(make_project):
+    import pty
+
+    project = make_project(CONFIG, FILES)
+    ours, theirs = pty.openpty()
+    command = [Path(sys.executable).parent / "git-ledger", "export", "html"]
+    done = subprocess.run(
+        command,
+        cwd=project.path,
+        env=project.repo.env,
+        stdout=theirs,
+        stderr=subprocess.PIPE,
+        timeout=60,
+        check=False,
+    )
+    os.close(theirs)
+    os.close(ours)
+    assert done.returncode == 2
+    assert done.stderr.endswith(b"[usage]; try: git ledger export html -o report.html\n")
+
+
+def test_coverage_that_nobody_measured_is_not_to_be_had_by_verify(make_project):
+    """`try: git ledger verify` was a circle: it is green."""
+    config = CONFIG.replace('"true"', "'true'")
+    project = make_project(config, FILES)
+    assert "try: git ledger record --shard lint" in project.ledger("export", "coverage", expect=2).err
+    project.record("lint")
+    said = project.ledger("export", "coverage", expect=2).err
+    assert "let its command measure (pytest --cov), then git ledger record --shard lint" in said
+
+
+def test_a_word_that_is_no_record_is_not_fetched(make_project):
+    project = make_project(CONFIG, FILES)
+    said = project.ledger("show", "12345678", expect=2).err
+    assert "no record or commit begins with '12345678' [unknown-record]; try: git ledger log" in said

@@ -70,5 +70,5 @@ def test_a_bundle_to_stdout_is_one_and_an_empty_ledger_is_none(clones, tmp_path)
     )
     (tmp_path / "b").write_bytes(done.stdout)
     project.repo.git("bundle", "verify", "-q", str(tmp_path / "b"))
-    assert "[ledger-empty]" in project.ledger("-C", str(clone), "export", "bundle", expect=2).err
-    assert not (clone / "ledger.bundle").exists()
+    assert "[ledger-empty]" in project.ledger("-C", str(clone), "export", "bundle", "-o", "b", expect=2).err
+    assert not (clone / "b").exists()
