@@ -7,14 +7,19 @@ more, and must not be less than the threshold. Only all of it meets 100. Nothing
 
 from __future__ import annotations
 
-from decimal import Decimal, InvalidOperation
-from fractions import Fraction
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # 3 ms that only those pay who measure
+    from decimal import Decimal
+    from fractions import Fraction
 
 __all__ = ["decimals_of", "meets", "parse_threshold", "rounded"]
 
 
 def parse_threshold(text: str) -> Decimal:
     """Return the threshold that `text` spells, more than 0 and at most 100; raises `ValueError`."""
+    from decimal import Decimal, InvalidOperation
+
     try:
         value = Decimal(text.strip().removesuffix("%"))
     except InvalidOperation as error:
@@ -34,12 +39,16 @@ def decimals_of(value: Decimal) -> int:
 
 def rounded(covered: int, total: int, decimals: int) -> Fraction:
     """Return the percentage rounded half to even; `total` must not be 0."""
+    from fractions import Fraction
+
     scale = 10**decimals
     return Fraction(round(Fraction(100 * covered * scale, total)), scale)
 
 
 def meets(covered: int, total: int, threshold: str, precision: int) -> bool:
     """Tell whether `covered` of `total` meets the threshold; raises `ValueError` for a threshold that is none."""
+    from fractions import Fraction
+
     value = parse_threshold(threshold)
     if total == 0:
         return False
