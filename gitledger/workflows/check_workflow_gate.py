@@ -69,11 +69,12 @@ _ASSIGNS = re.compile(
     rf"(?:^|[\s;&|])(?:unset (?:-v )?)?({_NAME})(?:=|\+=|$|(?<=unset ))|\bunset (?:\w+ )*({_NAME})\b"
 )
 INTO_RUNNER = re.compile(
-    r"GITHUB_(?:ENV|PATH)\b|\binsteadOf\b|\bgit config [^;&|]*\balias\."
+    r"GITHUB_(?:ENV|PATH)\b|\binsteadOf\b"
+    r"|\bgit config [^;&|]*\b(?:alias|include|includeif|url|remote|core\.(?:sshCommand|worktree|gitProxy))\b"
     r"|\bgit remote (?:set-url|add|rename)\b(?![^;&|]*\$\{?(?:CI_REPOSITORY_URL|GITHUB_REPOSITORY)\b)",
     re.IGNORECASE,
 )
-"""What reaches into every later call of git: variables of the runner, aliases, and where a remote is."""
+"""What reaches into every later call of git: variables of the runner, aliases, other files, where a remote is."""
 _KNOWN = re.compile(
     r"\$\{\{ *(?:toJSON\( *needs *\)|github\.(?:sha|base_ref|event\.repository\.default_branch)"
     r"|github\.event\.pull_request\.(?:head\.sha|base\.ref|number)(?: *\|\| *github\.sha)?"

@@ -15,7 +15,9 @@ __all__ = ["Job", "Workflow", "condition", "is_always", "read_workflow", "runs_a
 _ACTION = re.compile(r"(?:\./|[\w.-]+/git-ledger[\w.-]*/)hooks/github/?(?:@|\Z)")
 _CALLED = re.compile(r"(?:^|/)git-ledger[\w.-]*\.ya?ml(?:@|\Z)")
 _DEPLOYS = re.compile(r"deploy|release|publish|ship|promote|rollout", re.IGNORECASE)
-_AFTER_FAILURE = re.compile(r"\b(?:always|failure|cancelled)\s*\(\s*\)")
+_AFTER_FAILURE = re.compile(r"\b(?:always|failure|cancelled)\s*\(\s*\)", re.IGNORECASE)
+_SUCCESS = re.compile(r"\bsuccess\s*\(\s*\)", re.IGNORECASE)
+_DEMANDED = re.compile(r"\(*success\(\)\)*", re.IGNORECASE)
 _MODES = {"plan": "plan", "shard": "run", "gate": "gate"}
 
 
@@ -28,12 +30,21 @@ def condition(place: Place) -> str:
 
 def is_always(place: Place) -> bool:
     """Tell whether an `if` is `always()` and nothing else."""
-    return re.sub(r"\s", "", condition(place)) == "always()"
+    return re.sub(r"\s", "", condition(place)).lower() == "always()"
 
 
 def runs_after_failure(place: Place) -> bool:
-    """Tell whether an `if` lets run what comes after a failure."""
-    return bool(_AFTER_FAILURE.search(condition(place)))
+    """Tell whether an `if` lets run what comes after a failure.
+
+    GitHub asks for success by itself, unless the condition names a function of status. One that says `success()`
+    has to demand it: not as one of several ways (`success() || x`), and not inside of a text, which is true,
+    whatever it says (`${{ success() }} && x`).
+    """
+    text = re.sub(r"\s", "", condition(place))
+    if _AFTER_FAILURE.search(text):
+        return True
+    is_demanded = "||" not in text and any(_DEMANDED.fullmatch(term) for term in text.split("&&"))
+    return bool(_SUCCESS.search(text)) and not is_demanded
 
 
 @dataclass(frozen=True, slots=True)

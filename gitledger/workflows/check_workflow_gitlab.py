@@ -231,6 +231,10 @@ def _script_faults(flow: Pipeline, gate: PipelineJob) -> Iterator[Finding]:
         flow.body.get("variables"),
         flow.body.get("default", "variables"),
         gate.body.get("variables"),
+        *(
+            rule.get("variables")
+            for rule in (*gate.body.get("rules").items, *flow.body.get("workflow", "rules").items)
+        ),
     ):
         yield from environment_faults(variables, job=gate.name)
     before = (

@@ -81,6 +81,7 @@ def scripts(flow: Workflow) -> Iterator[Finding]:
             continue
         yield from environment_faults(flow.body.get("env"), job="")
         yield from environment_faults(gate.body.get("env"), job=gate.name)
+        yield from environment_faults(gate.body.get("container", "env"), job=gate.name)
         folders = [step.get("with", "path").text.removeprefix("./").rstrip("/") for step in gate.steps]
         default = gate.body.get("defaults", "run") or flow.body.get("defaults", "run")
         for step in gate.steps:

@@ -577,6 +577,12 @@ GITLAB_MUTATIONS = [
     ("git-ledger-gate:\n", "git-ledger-gate:\n  rules: !reference [.other, rules]\n", "gate-may-skip"),
     ("git-ledger-gate:\n", "git-ledger-gate:\n  only: [tags]\n", "gate-may-skip"),
     ("git-ledger-gate:\n", "git-ledger-gate:\n  variables: {CI_DEFAULT_BRANCH: x}\n", "runner-overridden"),
+    (
+        "git-ledger-gate:\n",
+        "git-ledger-gate:\n  rules: [{when: always, variables: {GITLAB_CI: 'no'}}]\n",
+        "runner-overridden",
+    ),
+    ("---\n", "---\nworkflow: {rules: [{variables: {CI_COMMIT_SHA: x}}]}\n", "runner-overridden"),
     ("    - git ledger gate", "    - exit 0\n    - git ledger gate", "failure-tolerated"),
     ("    - git ledger gate", "    - !reference [.other, script]\n    - git ledger gate", "failure-tolerated"),
     (
@@ -676,6 +682,36 @@ def test_a_policy_that_the_change_picks_by_a_variable_is_refused(value):
 @pytest.mark.parametrize("line", ["cd other", "pushd ../other", "git checkout main", "git -C . reset --hard v1"])
 def test_going_elsewhere_before_the_verdict_is_refused(line):
     assert "gate-judges-another" in codes(GITHUB.replace(JUDGED, f"{line}\n          {JUDGED}"))
+
+
+@pytest.mark.parametrize(
+    ("condition", "gated"),
+    [
+        ("success()", True),
+        ("github.ref == 'refs/heads/main'", True),  # GitHub asks for success by itself
+        ("${{ (Success() && github.ref == 'refs/heads/main') }}", True),
+        ("success() || github.ref == 'refs/heads/main'", False),
+        ("'!success()'", False),
+        ("success() == false", False),
+        ("${{ success() }} && github.ref == 'refs/heads/main'", False),  # a text, which is true
+        ("ALWAYS()", False),
+    ],
+)
+def test_a_deployment_waits_for_the_gate_only_where_it_demands_success(condition, gated):
+    assert codes(GITHUB + DEPLOY % ("gate", condition)) == ([] if gated else ["deploy-not-gated"])
+
+
+def test_the_variables_of_the_gates_container_are_looked_at_too():
+    inside = 'container: {image: x, env: {GITHUB_ACTIONS: "false"}}'
+    assert "runner-overridden" in codes(GITHUB.replace(GATE_IF, f"{GATE_IF}    {inside}\n"))
+
+
+@pytest.mark.parametrize("key", ["include.path ../x", "includeIf.gitdir:/.path x", "remote.origin.url /other"])
+def test_a_setting_that_moves_what_git_reads_is_refused(key):
+    line = f"git config --global {key}\n          {JUDGED}"
+    assert "runner-overridden" in codes(GITHUB.replace(JUDGED, line))
+    fine = f"git config --global user.name ci\n          {JUDGED}"
+    assert codes(GITHUB.replace(JUDGED, fine)) == []
 
 
 def test_a_matrix_on_the_gate_may_be_empty_and_is_refused():
