@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TextIO
 from gitledger.cli.output import Output
 from gitledger.cli.streams import OutputError, abandon_stdout
 from gitledger.dataclass import dataclass
+from gitledger.errors import EXIT_NOT_STORED
 from gitledger.report.progress import Under, clock_text, left_s, progress_line, status_line
 
 if TYPE_CHECKING:
@@ -78,7 +79,8 @@ class Screen:
             self._red += 1
         if done is None:
             if ended.fault is not None:
-                self._say(f"not run {key}: {ended.fault.message} [{ended.fault.code}]")
+                what = "not recorded" if ended.fault.exit_status == EXIT_NOT_STORED else "not run"
+                self._say(f"{what} {key}: {ended.fault.message} [{ended.fault.code}]")
             return
         counts, receipt = done.receipt.counts, done.receipt
         why = f": {', '.join(receipt.reasons)}" if receipt.reasons else ""

@@ -11,7 +11,7 @@ from gitledger.machine.gpu import visible_gpus
 from gitledger.machine.tool import ask_tool
 from gitledger.records.environment import Environment, Platform
 
-__all__ = ["environment_facts", "libc_version", "platform_facts"]
+__all__ = ["environment_facts", "host_name", "libc_version", "platform_facts"]
 
 LOADER_TIMEOUT_S = 5.0
 
@@ -39,6 +39,11 @@ def environment_facts(
         coverage=coverage,
         gpu=visible_gpus(env, uuids=gpu_uuid, torch_python=torch_python),
     )
+
+
+def host_name() -> str:
+    """Return this machine's name, to tell it from others that work on the same disk; no record keeps it."""
+    return os.uname().nodename
 
 
 def platform_facts(env: Mapping[str, str]) -> Platform:

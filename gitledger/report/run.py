@@ -30,8 +30,9 @@ def run_text(
     for choice in choices:
         name = str(choice.shard.key)
         number = ran.get(name, 0)
-        how = f"ran {number} times" if number > 1 else "ran" if number else "not run"
         fault = faults.get(name)
+        has_run = number > 0 or (fault is not None and fault[0] == "not-recorded")
+        how = f"ran {number} times" if number > 1 else "ran" if has_run else "not run"
         why = f"{escaped(fault[1])} [{fault[0]}]" if fault else escaped(choice.detail)
         rows.append((name, choice.verdict, choice.reason, how, why))
         styles.append(choice.verdict)

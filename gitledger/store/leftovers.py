@@ -13,10 +13,12 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = ["OLD_S", "sweep_folders", "sweep_objects"]
+__all__ = ["OLD_S", "OWNER", "sweep_folders", "sweep_objects"]
 
 OLD_S = 2 * 24 * 3600
 """The age in seconds at which a leftover is one."""
+OWNER = "of"
+"""The file of a folder that names the note of what it belongs to: where that still stands, the folder does."""
 _PREFIX = "gitledger-"
 _OBJECT = "tmp_object_git2_*"
 
@@ -26,7 +28,7 @@ def sweep_folders(where: Path) -> tuple[Path, ...]:
     with contextlib.suppress(OSError):
         named = [path for path in where.iterdir() if path.name.startswith(_PREFIX)]
         mine = [path for path in named if path.is_dir() and not path.is_symlink() and _is_mine(path)]
-        old = _old(mine, where)
+        old = [path for path in _old(mine, where) if not _is_wanted(path)]
         busy = _open_files() if old else frozenset()
         found = [path for path in old if not any(file.startswith(f"{path}/") for file in busy)]
         for path in found:
@@ -48,6 +50,14 @@ def sweep_objects(common: Path) -> tuple[Path, ...]:
 
 def _is_mine(path: Path) -> bool:
     return path.lstat().st_uid == os.geteuid()
+
+
+def _is_wanted(path: Path) -> bool:
+    """Tell whether a note stands that says what the folder is kept for: a run that is still to be recorded."""
+    try:
+        return Path((path / OWNER).read_text("utf-8", "surrogateescape")).exists()
+    except (OSError, ValueError):
+        return False
 
 
 def _old(paths: Iterable[Path], beside: Path) -> list[Path]:

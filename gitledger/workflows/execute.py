@@ -5,14 +5,16 @@ from __future__ import annotations
 import secrets
 import signal
 import tempfile
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 from gitledger import __version__
 from gitledger.config.schema import DURATIONS_PATH
-from gitledger.errors import ConfigError
+from gitledger.errors import ConfigError, InternalError, MachineError
 from gitledger.machine.child import run_child
+from gitledger.machine.environment import host_name
 from gitledger.machine.trace import find_tracer
 from gitledger.store.edits import Edits
 from gitledger.suites.following import Following
@@ -20,7 +22,7 @@ from gitledger.suites.inject import child_environment, with_observer, without_ke
 from gitledger.suites.part import with_companion
 from gitledger.workflows.aftermath import Executed, Scene, aftermath
 from gitledger.workflows.declared import is_declared_command
-from gitledger.workflows.flight import FlightNote
+from gitledger.workflows.flight import Flight, FlightNote
 from gitledger.workflows.reports import look_at_report, result_of_leftover
 from gitledger.workflows.request import Before, RecordRequest
 from gitledger.workflows.session import Session
@@ -96,7 +98,7 @@ def _in_folder(
     if request.began is not None:
         request.began()
     following = Following(scene.journal, scene.nonce) if results.kind == "pytest" else None
-    with following or nullcontext():
+    with following or nullcontext(), _unless_started(flight):
         ended = run_child(
             argv,
             cwd=root,
@@ -121,6 +123,17 @@ def _in_folder(
     return replace(executed, after=edits)
 
 
+@contextmanager
+def _unless_started(flight: Flight | None) -> Iterator[None]:
+    """Let nothing be kept of a command that could not be started."""
+    try:
+        yield
+    except (MachineError, InternalError):
+        if flight is not None:
+            flight.never_began()
+        raise
+
+
 def _note(session: Session, request: RecordRequest, before: Before, scene: Scene, marker: str) -> FlightNote:
     """Return what is noted down of a run, so that it can be recorded should its driver be killed."""
     return FlightNote(
@@ -138,5 +151,6 @@ def _note(session: Session, request: RecordRequest, before: Before, scene: Scene
         mode=request.mode,
         devices={name: value for name, value in session.environ.items() if name.endswith("_VISIBLE_DEVICES")},
         version=__version__,
+        host=host_name(),
         started_at=session.now(),
     )

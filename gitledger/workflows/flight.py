@@ -22,9 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from gitledger.dataclass import dataclass
-from gitledger.errors import LedgerError, MachineError
+from gitledger.errors import InternalError, LedgerError, MachineError, StoreError
 from gitledger.records.decode import format_time, parse_time
 from gitledger.records.ids import CommitId, RecordId, ShardKey
+from gitledger.store.leftovers import OWNER
 from gitledger.suites.report_file import FileStamp
 
 __all__ = ["Crash", "Flight", "FlightNote", "crashes", "sweep_halves", "take_off"]
@@ -39,8 +40,8 @@ class FlightNote:
 
     `manifest` is the digest of its inputs before it began, `earlier` its report file as it was then; `changed`,
     `untracked` and `shadows` are the dirt of the work tree that it began in. `devices` are the variables that gave
-    it its devices, `marker` is what its processes carry, `version` the recorder's own. `is_traced`: a tracer
-    watched it.
+    it its devices, `marker` is what its processes carry, `version` the recorder's own, `host` the machine's name.
+    `is_traced`: a tracer watched it.
     """
 
     commit: CommitId
@@ -57,6 +58,7 @@ class FlightNote:
     mode: str
     devices: dict[str, str]
     version: str
+    host: str
     started_at: datetime
 
     def encode(self) -> dict[str, Any]:
@@ -90,15 +92,17 @@ class FlightNote:
             manifest=str(told["manifest"]),
             mode=str(told["mode"]),
             version=str(told["version"]),
+            host=str(told["host"]),
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Flight:
     """One run that is under way: the folder that it works in, its note, and what is written beside it.
 
     `lock` is a descriptor of the note that keeps it locked, for the keeper to hold too; -1 where nothing is noted,
     since nobody could tell that the run still lives. `is_needed`: the run must not begin without a note.
+    `is_kept`: it is noted down, and its command was started: whatever goes wrong from now on, it is evidence.
     """
 
     key: ShardKey
@@ -106,6 +110,7 @@ class Flight:
     note: Path
     lock: int = -1
     is_needed: bool = True
+    is_kept: bool = False
 
     @property
     def end_file(self) -> Path:
@@ -129,6 +134,17 @@ class Flight:
         except MachineError:
             if self.is_needed:
                 raise
+        else:
+            self.is_kept = True
+
+    def never_began(self) -> None:
+        """Say that the command could not be started: there is nothing to keep."""
+        self.is_kept = False
+
+    def could_not_record(self) -> None:
+        """Tell whoever records it that its driver was not killed. Never raises."""
+        with suppress(OSError):
+            self.record_file.touch()
 
     def about_to_store(self, record: RecordId) -> None:
         """Say which receipt will be this run's, so that it is not made twice. Never raises."""
@@ -150,7 +166,8 @@ def take_off(notes: Path, key: ShardKey, *, is_needed: bool = True) -> Iterator[
     """Yield a flight with a fresh folder outside the tree; raises `MachineError` `flight-unwritable`.
 
     It is cleared where the run could not begin, or by whoever has stored its receipt: a run that can't be stored,
-    or whose driver is killed, leaves what the next one needs to record it.
+    or whose driver is killed, leaves what the next one needs to record it. So does one after which anything else
+    goes wrong (a key that can't sign any more, a full disk, a clone that was moved): `StoreError` `not-recorded`.
     """
     with _refusing(notes):
         notes.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -160,17 +177,33 @@ def take_off(notes: Path, key: ShardKey, *, is_needed: bool = True) -> Iterator[
     note = notes / f"{key}.{secrets.token_hex(4)}{_NOTE}"
     flight = Flight(key=key, folder=folder, note=note, is_needed=is_needed)
     try:
+        with _refusing(folder):
+            (folder / OWNER).write_text(str(note.absolute()), "utf-8", "surrogateescape")
         with _refusing(notes):
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
             lock = os.open(note.with_suffix(_HALF), flags, 0o600)
         try:
-            has_locks = _lock(lock) is not None
-            yield dataclasses.replace(flight, lock=lock) if has_locks or is_needed else flight
+            if _lock(lock) is not None or is_needed:
+                flight.lock = lock
+            yield flight
         finally:
             os.close(lock)
-    except BaseException:
-        flight.clear()
-        raise
+    except BaseException as error:
+        if not flight.is_kept:
+            flight.clear()
+            raise
+        flight.could_not_record()
+        if isinstance(error, InternalError) or not isinstance(error, LedgerError | OSError):
+            raise
+        raise _not_recorded(key, error) from error
+
+
+def _not_recorded(key: ShardKey, error: LedgerError | OSError) -> StoreError:
+    """Return the error for a run of which no receipt could be made; what is needed for it is kept."""
+    why = f"{error.message} [{error.code}]" if isinstance(error, LedgerError) else error.strerror or "unknown"
+    text = f"what {key} came to could not be recorded, and is kept for the next run or record: {why}"
+    hint = error.hint if isinstance(error, LedgerError) else ""
+    return StoreError("not-recorded", text, hint or "git ledger run, once that is mended")
 
 
 def _lock(fd: int) -> bool | None:
@@ -252,7 +285,7 @@ def _noted(notes: Path) -> list[Crash]:
         try:
             told = json.loads(note.read_bytes())
             flight = Flight(key=ShardKey.parse(told["key"]), folder=Path(told["folder"]), note=note)
-            crash = Crash(flight=flight, note=FlightNote.decode(told), has_folder=_is_ours(flight.folder))
+            crash = Crash(flight=flight, note=FlightNote.decode(told), has_folder=_is_ours(flight))
         except OSError:  # another user's, perhaps
             continue
         except (ValueError, TypeError, KeyError, AttributeError, LedgerError):
@@ -263,7 +296,17 @@ def _noted(notes: Path) -> list[Crash]:
     return sorted(found, key=lambda crash: crash.note.started_at)
 
 
-def _is_ours(folder: Path) -> bool:
-    """Tell whether a note names a folder as `take_off` makes them: it will be removed."""
-    is_named = folder.parent == Path(tempfile.gettempdir()) and folder.name.startswith("gitledger-")
-    return is_named and folder.is_dir() and not folder.is_symlink() and folder.stat().st_uid == os.geteuid()
+def _is_ours(flight: Flight) -> bool:
+    """Tell whether a note names a folder that `take_off` made for it: it will be removed.
+
+    The next driver may look for temporary files elsewhere, and the clone may have been moved: the folder itself
+    says whose it is.
+    """
+    folder = flight.folder
+    try:
+        owner = Path((folder / OWNER).read_text("utf-8", "surrogateescape")).name
+        is_mine = folder.lstat().st_uid == os.geteuid()
+    except (OSError, ValueError):
+        return False
+    is_named = folder.is_absolute() and folder.name.startswith("gitledger-") and not folder.is_symlink()
+    return is_named and is_mine and owner == flight.note.name

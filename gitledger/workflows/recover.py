@@ -18,6 +18,7 @@ from gitledger.config.schema import Config
 from gitledger.dataclass import dataclass
 from gitledger.errors import LedgerError
 from gitledger.machine.child import ChildExit, NotedEnd, read_end
+from gitledger.machine.environment import host_name
 from gitledger.manifest.chain import CHAIN_FILES
 from gitledger.manifest.resolve import Manifest, resolve
 from gitledger.records.ids import CommitId, RecordId
@@ -195,6 +196,7 @@ def _wreck(session: Session, crash: Crash, target: CommitId, *, logs: Path, user
         and crash.has_folder
         and not note.is_traced
         and note.version == __version__
+        and note.host == host_name()
         and note.manifest == manifest.digest
         and _kept_time(session, crash, end)
         and _is_untouched(session, crash, manifest)

@@ -77,6 +77,12 @@ class RunResult:
         return self.merge is not None and not self.merge.is_green
 
     @property
+    def is_unstored(self) -> bool:
+        """Tell whether something ran of which no receipt is stored; what is needed for it is kept."""
+        faulty = any(fault.exit_status == EXIT_NOT_STORED for fault in self.faults.values())
+        return faulty or any(not item.stored for items in self.results.values() for item in items)
+
+    @property
     def exit_status(self) -> int:
         """Return 0 only where all that was asked for is green, and the merge if there was one.
 
@@ -85,7 +91,7 @@ class RunResult:
         """
         if self.interrupted is not None:
             return 128 + self.interrupted
-        if any(not item.stored for items in self.results.values() for item in items):
+        if self.is_unstored:
             return EXIT_NOT_STORED
         if self.merge_error is not None and self.is_merge_refused:
             return self.merge_error.exit_status

@@ -105,7 +105,7 @@ def batches_of(
 
 
 def _refuse_shared_reports(jobs: Sequence[Job]) -> None:
-    """Refuse shards that may write one report: tasks run at once, in one tree, and could be taken for each other."""
+    """Refuse shards that may write one report: tasks run at once in one tree, and would be mixed up."""
     for one, other in combinations(jobs, 2):
         if one.report is None or other.report is None or not may_meet(one.report, other.report):
             continue

@@ -39,7 +39,7 @@ def agent(project, key: Path | None = None) -> Iterator[dict[str, str]]:
     env = {"SSH_AUTH_SOCK": str(path)}
     if key is not None:
         subprocess.run(["ssh-add", "-q", str(key)], env=dict(project.repo.env) | env, check=True)
-    yield env
+    yield env | {"AGENT": str(process.pid)}
     process.terminate()
     process.wait(10)
 
@@ -56,10 +56,32 @@ def test_t07_a_key_that_only_the_agent_holds_signs(one, spelling):
     assert one.verify() == ("passed", set())
 
 
+@pytest.mark.parametrize("command", [("run",), ("record", "--shard", "it")])
+def test_r18_a_key_that_is_gone_when_the_night_is_over_loses_no_run(make_project, command):
+    """An agent that forgets its keys after hours, a card that was pulled out: the next run needs no other night."""
+    line = "echo it >> $OUT/ran; kill $AGENT; sleep 0.2; exit 5"
+    project = make_project(
+        f"version: 1\nrepository: demo\nshards:\n  it: {{command: [sh, -c, '{line}'], results: exit-status}}\n"
+    )
+    del project.repo.env["GITLEDGER_SIGNING_KEY"]
+    out = {"OUT": str(project.keys)}
+    with agent(project, project.key("alice")) as env:
+        project.repo.git("config", "user.signingKey", f"key::{project.public('alice')}")
+        first = project.ledger(*command, env=env | out, expect=3)
+    assert "[not-recorded]" in first.err
+    assert "can't sign" in first.err or "agent" in first.err
+
+    with agent(project, project.key("alice")) as env:
+        second = project.ledger("run", env=env | out | {"AGENT": "0"}, expect=1)
+
+    assert "recorded what it had come to, which was not stored then: 0 passed and 1 failed of 1" in second.err
+    assert (project.keys / "ran").read_text().count("it") == 2
+
+
 def test_t07_an_agent_without_the_key_is_one_error(one):
     one.repo.git("config", "user.signingKey", f"key::{one.public('alice')}")
     with agent(one) as env:
-        done = one.ledger("record", "--shard", "it", env=env, expect=2)
+        done = one.ledger("record", "--shard", "it", env=env, expect=3)
     assert "[agent-lacks-key]" in done.err.splitlines()[-1]
     assert "ssh-add" in done.err
 

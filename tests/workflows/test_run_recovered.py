@@ -18,6 +18,8 @@ from typing import Any
 
 import pytest
 
+from gitledger.store.leftovers import sweep_folders
+
 UNTIL_GO = (
     "touch $OUT/on; n=0; until test -e $OUT/go; do n=$((n+1)); test $n -lt 1500 || exit 99; sleep 0.02; done"
 )
@@ -184,6 +186,7 @@ def test_r18_a_report_is_the_runs_own_only_where_nobody_wrote_it_later(driven, s
 TOUCH = {
     "an edit that was taken back": lambda project: restored(project, "src/a.py"),
     "another version of ours": lambda project: renoted(project, version="0.0.0"),
+    "another machine on the same disk": lambda project: renoted(project, host="another"),
     "other inputs": lambda project: renoted(project, manifest="0" * 64),
     "a clock that was set meanwhile": lambda project: prolonged(project),
     "its folder gone": lambda project: shutil.rmtree(json.loads(note(project).read_text())["folder"]),
@@ -267,6 +270,35 @@ def test_r18_of_a_success_on_another_commit_nothing_is_said(driven, strand):
 
     [there] = project.ledger("plan", was, "--json").document["shards"]
     assert there["attempts"] == []
+
+
+def test_r18_the_next_driver_may_keep_its_temporary_files_elsewhere(driven, strand, tmp_path):
+    """A batch system gives each job a TMPDIR of its own."""
+    project = driven(one("exit 0"))
+    strand(project)
+    other = tmp_path / "other"
+    other.mkdir()
+
+    said = project.ledger("run", env={"TMPDIR": str(other)})
+
+    assert "recorded what it had come to when its driver was killed: 1 passed" in said.err
+    assert project.ran() == ["it"]
+
+
+def test_r18_what_a_dead_run_left_waits_for_its_record_however_long(driven, strand, tmp_path):
+    """Other leavings of ours are swept after two days: a weekend would make a failure forgotten."""
+    project = driven(one("exit 0"))
+    strand(project)
+    folder = Path(json.loads(next(flight(project).glob("*.json")).read_text())["folder"])
+    long_ago = time.time() - 3 * 24 * 3600
+    for path in (folder, *folder.iterdir()):
+        os.utime(path, (long_ago, long_ago))
+
+    sweep_folders(folder.parent)
+    assert folder.exists()
+    shutil.rmtree(flight(project))
+    sweep_folders(folder.parent)
+    assert not folder.exists()
 
 
 def test_a_receipt_that_was_stored_right_before_the_kill_is_not_made_twice(driven, strand):
