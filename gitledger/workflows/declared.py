@@ -57,10 +57,10 @@ def is_declared_command(given: Sequence[str], declared: Sequence[str], environ: 
     """Tell whether running `given` is running `declared`.
 
     Verbosity and traceback flags aside, the words must be the same, wherever pytest takes them from. Variables
-    that change what pytest runs, or take assertions away, are words that nobody declared.
+    that change what pytest runs, or take assertions away, are words that nobody declared. That a command is not
+    plainly pytest doesn't tell that none runs in it: `make test`, `tox`, a script.
     """
-    is_set = any(environ.get(name, "").strip() for name in _UNDECLARED)
-    if pytest_arguments(given) is not None and (is_set or _adds_words(environ)):
+    if any(environ.get(name, "").strip() for name in _UNDECLARED) or _adds_words(environ):
         return False
     return _essence(given) == _essence(declared)
 

@@ -58,3 +58,15 @@ def test_u05_whatever_else_pytest_is_told_makes_it_another_command(words):
 def test_other_variables_that_change_what_runs_are_words_that_nobody_declared(name):
     assert not is_declared_command(DECLARED, DECLARED, {name: "-q"})
     assert is_declared_command(DECLARED, DECLARED, {name: ""})
+
+
+@pytest.mark.parametrize("command", [["make", "test"], ["sh", "-c", "pytest tests"], ["python", "-m", "unittest"]])
+def test_variables_are_words_also_of_a_command_that_is_not_plainly_pytest(command):
+    """`-o python_files=test_good.py` made a shard of `sh -c 'pytest tests'` green of which half had failed."""
+    for environ in (
+        {"PYTEST_ADDOPTS": "-o python_files=one.py"},
+        {"PYTEST_PLUGINS": "x"},
+        {"PYTHONOPTIMIZE": "1"},
+    ):
+        assert not is_declared_command(command, command, environ)
+    assert is_declared_command(command, command, {"PYTEST_ADDOPTS": "-q --tb=short"})
