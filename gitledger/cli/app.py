@@ -90,8 +90,25 @@ def _with_breaks(text: str | None) -> str:
     return (text or "").replace("\\b\n", "\b\n")
 
 
+class _Context(click.Context):
+    """A context whose help fits the window, in signs that standard output can spell: click heeds neither."""
+
+    def make_formatter(self) -> click.HelpFormatter:
+        """Return what writes help, loaded when there is some to be written."""
+        from gitledger.cli.narrow import Formatter
+
+        return Formatter(width=self.terminal_width, max_width=self.max_content_width)
+
+    def get_help(self) -> str:
+        """Return the help, by the signs that there are."""
+        encoding = sys.stdout.encoding
+        return super().get_help().encode(encoding, sys.stdout.errors or "strict").decode(encoding)
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are asked for: start-up stays short."""
+
+    context_class = _Context
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Return the commands in the order of the day's work, not of the alphabet."""
@@ -104,6 +121,7 @@ class LazyGroup(click.Group):
         module = importlib.import_module(f"gitledger.cli.{COMMANDS[cmd_name][0]}")
         command: click.Command = module.command
         command.help = _with_breaks(command.help)
+        command.context_class = _Context
         known = {parameter.name for parameter in command.params}
         command.params += [option for option in _everywhere() if option.name not in known]
         return command

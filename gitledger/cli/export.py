@@ -46,14 +46,14 @@ def command(
     html            a page for people, complete in one file
     markdown        what `gate` writes into a job's summary
     junit           JUnit XML for dashboards; what verify rejects is red
-    coverage        coverage's data file, all shards united (default: .coverage, where coverage looks for it)
+    coverage        coverage's data file, all shards united (default: .coverage)
     coverage-xml    Cobertura XML
     lcov            lcov's tracefile
     durations       seconds by test, as pytest-split keeps them
     in-toto         the signed statements, one JSON document a line
-    bundle          a git bundle of the whole ledger, for `git ledger sync --from FILE`; it needs -o
+    bundle          a git bundle of the ledger, for `git ledger sync --from FILE`
 
-    Text goes to stdout where no file is named, unless that is a terminal.
+    Text goes to stdout where no file is named, unless that is a terminal. A bundle needs -o.
 
     \b
     git ledger export html -o report.html -n 200

@@ -49,7 +49,7 @@ def _shown(pager: str, text: str, environ: Mapping[str, str]) -> bool:
     try:
         done = subprocess.run(
             ["sh", "-c", pager],
-            input=content.encode("utf-8", "backslashreplace"),
+            input=content.encode(sys.stdout.encoding, sys.stdout.errors or "backslashreplace"),
             env={**_DEFAULTS, **environ},
             check=False,
         )

@@ -7,6 +7,7 @@ silence: who reads an exit status of 0 may rely on having been told everything.
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import sys
@@ -16,7 +17,34 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as Buffer
 
-__all__ = ["OutputError", "abandon_stdout", "open_streams"]
+__all__ = ["PLAIN", "OutputError", "abandon_stdout", "open_streams"]
+
+PLAIN = {
+    "●": "*",
+    "○": "o",
+    "✗": "x",
+    "✓": "+",
+    "·": "-",
+    "◐": "%",
+    "⊘": "/",
+    "…": "...",
+    "–": "-",
+    "—": "--",
+    "→": "->",
+    "×": "x",
+    "≥": ">=",
+    "≤": "<=",
+    "µ": "u",
+    "─": "-",
+    "❌": "x",
+    "✅": "+",
+    "−": "-",
+    "÷": "/",
+    "’": "'",
+}
+"""What stands for our own signs where the encoding has none; the words beside them say the same."""
+_PLAIN_LOCALES = ("C", "POSIX")
+_ERRORS = "gitledger-spelt"
 
 
 class OutputError(Exception):
@@ -64,10 +92,22 @@ def _text(kind: Callable[..., io.FileIO], number: int, before: object) -> io.Tex
     """Return a text stream on a descriptor, in the encoding of the one `before` it."""
     raw = kind(number, "w", closefd=False)
     encoding = getattr(before, "encoding", None) or "utf-8"
+    if os.environ.get("LC_ALL") in _PLAIN_LOCALES and raw.isatty():  # Python writes UTF-8 there, whoever looks
+        encoding = "ascii"
     is_chatty = number == 2 or raw.isatty()
-    return io.TextIOWrapper(
-        io.BufferedWriter(raw), encoding=encoding, errors="backslashreplace", line_buffering=is_chatty
-    )
+    return io.TextIOWrapper(io.BufferedWriter(raw), encoding=encoding, errors=_ERRORS, line_buffering=is_chatty)
+
+
+def _spell(error: UnicodeError) -> tuple[str, int]:
+    """Return what is written in place of what an encoding lacks, and where it goes on."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start : error.end]
+    shown = (PLAIN.get(char) or char.encode("ascii", "backslashreplace").decode("ascii") for char in lacking)
+    return "".join(shown), error.end
+
+
+codecs.register_error(_ERRORS, _spell)
 
 
 def abandon_stdout() -> None:
