@@ -41,6 +41,12 @@ PUMP_BYTES = 1 << 22  # echoed at most between two looks at the keeper
 TOLD_S = 0.2
 ENDS_OF_TOLD = frozenset(code for number in STOPPING for code in (-number, 128 + number))
 TIMED_OUT_STATUS = 124  # timeout(1)
+AGAIN = "run it again"
+_LIMITS = {
+    errno.EAGAIN: "end other processes, or raise `ulimit -u`",
+    errno.EMFILE: "run fewer shards at once, or raise `ulimit -n`",
+    errno.ENOMEM: "free some memory, and run it again",
+}
 # Imported as a module, so that its compiled form is used (10 ms); its folder comes last, so that it hides nothing.
 KEEPER = "import sys; sys.path.append(sys.argv.pop(1)); import keeper; keeper.main()"
 
@@ -201,32 +207,30 @@ class _Driver:
 
     def start(self, request: bytes, log_fd: int, stdin: int | None) -> None:
         self.oom.observe("self")
-        keeper_in, self.control = os.pipe()
-        self.report, keeper_out = os.pipe()
-        null = os.open(os.devnull, os.O_RDWR)
-        fds = (log_fd, null if stdin is None else stdin, *self.held)
-        try:
-            self.started_at = self.clock()
-            self.keeper = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", KEEPER, str(Path(__file__).parent), *map(str, fds)],
-                stdin=keeper_in,
-                stdout=keeper_out,
-                stderr=null,
-                cwd="/",
-                env=_loader_environment(),
-                pass_fds=fds,
-                start_new_session=True,
-            )
-            _write_all(self.control, len(request).to_bytes(8, "big") + request)
-        except OSError as error:
-            raise MachineError(
-                "keeper-failed",
-                f"the keeper of {self.command!r} can't be started: {error.strerror}",
-                "git ledger doctor",
-            ) from error
-        finally:
-            for fd in (keeper_in, keeper_out, null):
-                os.close(fd)
+        with ExitStack() as mine:
+            try:
+                keeper_in, self.control = os.pipe()
+                mine.callback(os.close, keeper_in)
+                self.report, keeper_out = os.pipe()
+                mine.callback(os.close, keeper_out)
+                null = os.open(os.devnull, os.O_RDWR)
+                mine.callback(os.close, null)
+                fds = (log_fd, null if stdin is None else stdin, *self.held)
+                self.started_at = self.clock()
+                self.keeper = subprocess.Popen(
+                    [sys.executable, "-I", "-S", "-c", KEEPER, str(Path(__file__).parent), *map(str, fds)],
+                    stdin=keeper_in,
+                    stdout=keeper_out,
+                    stderr=null,
+                    cwd="/",
+                    env=_loader_environment(),
+                    pass_fds=fds,
+                    start_new_session=True,
+                )
+                _write_all(self.control, len(request).to_bytes(8, "big") + request)
+            except OSError as error:
+                text = f"the keeper of {self.command!r} can't be started: {error.strerror}"
+                raise MachineError("keeper-failed", text, _LIMITS.get(error.errno or 0, AGAIN)) from error
 
     def interrupt(self, signum: int, nth: int) -> None:
         """Ask the keeper to stop the command; runs inside a signal handler."""
@@ -303,8 +307,8 @@ class _Driver:
         if "started" not in self.heard or self.started_at is None:
             raise MachineError(
                 "keeper-failed",
-                f"the keeper of {self.command!r} ended before it could start it",
-                "git ledger doctor",
+                f"the keeper of {self.command!r} ended before it could start it; somebody may have killed it",
+                AGAIN,
             )
         # A keeper that was killed takes its command along (PR_SET_PDEATHSIG), by KILL.
         status, rss, reason, ended_ns = self.heard.get("exited", ["9", "0", "-", str(time.monotonic_ns())])

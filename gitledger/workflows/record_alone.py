@@ -32,7 +32,7 @@ def record_alone(
 
     Where the run can't be noted down, it is recorded all the same, and lost only if its recorder is killed.
     """
-    for sentence in settle(session, signer, head_of(session), user=request.user):
+    for sentence in settle(session, signer, head_of(session), user=request.user, is_driver=False):
         tell(sentence)
     if not request.declared or not request.command:
         return record(session, request, signer, edits=edits)

@@ -86,7 +86,7 @@ def run(
     """
     target = head_of(session)
     with sole_driver(session.repo.git_dir / "gitledger" / "run.lock") as held:
-        for sentence in settle(session, signer, target, user=request.user):
+        for sentence in settle(session, signer, target, user=request.user, is_driver=True):
             watch.news(sentence)
         found = plan(session, target, policy_from=request.policy_from, carry=request.carry)
         limit = found.case.trusted.config.policy.max_attempts

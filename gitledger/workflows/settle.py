@@ -11,9 +11,12 @@ from gitledger.workflows.session import Session
 __all__ = ["settle"]
 
 
-def settle(session: Session, signer: Signer | None, target: CommitId, *, user: str) -> Iterator[str]:
+def settle(
+    session: Session, signer: Signer | None, target: CommitId, *, user: str, is_driver: bool
+) -> Iterator[str]:
     """End and record what dead runs of this work tree left; yield a sentence for each that had anything.
 
+    `is_driver`: the caller holds the lock of the one that drives here.
     Never raises for what they left: what has to run now is not held up by what has died.
     """
     folder = session.repo.git_dir / "gitledger"
@@ -24,7 +27,7 @@ def settle(session: Session, signer: Signer | None, target: CommitId, *, user: s
     from gitledger.workflows.recover import recover
 
     sweep_halves(folder / "flight", session.now())
-    yield from end_orphans(session, folder / "flight")
+    yield from end_orphans(session, folder / "flight", logs=folder / "logs" if is_driver else None)
     for done, was_killed in recover(
         session, target, signer, notes=folder / "flight", logs=folder / "logs", user=user
     ):

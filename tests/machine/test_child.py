@@ -786,3 +786,49 @@ def test_r22_what_carries_a_dead_runs_marker_is_ended_by_term_and_then_by_kill(b
     assert [process.wait(30) for process in started] == [0, -signal.SIGKILL]
     assert (pids.folder / "heeded").exists()
     assert end_marked("0123456789abcdef") == 0
+
+
+@linux
+def test_r22_what_still_writes_to_a_dead_runs_log_is_ended_though_it_has_no_marker(bench, pids, eventually):
+    """A daemon may have cleared its environment. Whoever only reads the log (`tail -f`) is a stranger."""
+    bench.log.write_text("")
+    line = "echo $$ > $PIDS/daemon; exec sleep 60"
+    with bench.log.open("ab") as log, bench.log.open("rb") as read:
+        daemon = subprocess.Popen(["sh", "-c", line], env=bench.env, stdout=log, start_new_session=True)
+        reader = subprocess.Popen(["sh", "-c", line.replace("daemon", "reader")], env=bench.env, stdin=read)
+    try:
+        assert eventually(lambda: len(pids.all()) == 2)
+
+        assert end_marked("0123456789abcdef", log=bench.log.resolve()) == 1
+
+        assert daemon.wait(30) == -signal.SIGTERM
+        assert reader.poll() is None
+    finally:
+        for process in (daemon, reader):
+            process.kill()
+            process.wait(30)
+
+
+def test_a_keeper_that_is_killed_before_it_starts_the_command_is_no_matter_for_a_doctor(bench, monkeypatch):
+    monkeypatch.setattr("gitledger.machine.child.KEEPER", "import os; os.kill(os.getpid(), 9)")
+
+    with pytest.raises(MachineError) as caught:
+        bench.sh("true")
+
+    assert (caught.value.code, caught.value.hint) == ("keeper-failed", "run it again")
+
+
+def test_a_driver_without_a_descriptor_left_says_which_limit_it_met(bench):
+    driver = bench.driver(
+        ["sh", "-c", "true"],
+        before="""
+            import resource
+            resource.setrlimit(resource.RLIMIT_NOFILE, (9, 9))
+            from gitledger.errors import MachineError
+            sys.excepthook = lambda kind, error, trace: print(error.code, error.hint, flush=True)
+        """,
+    )
+
+    said, _ = driver.communicate(timeout=60)
+
+    assert said.strip() == "keeper-failed run fewer shards at once, or raise `ulimit -n`"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -74,13 +75,27 @@ def test_r22_after_a_kill_the_lock_is_free_when_nothing_of_the_runs_is_left(driv
         assert not Path(f"/proc/{pid}").exists()
 
 
+def test_r22_keepers_that_their_command_has_stopped_block_no_next_run(driver, tmp_path):
+    """A stopped guard holds the lock for ever, and nobody else is left to wake it."""
+    line = (
+        "keeper=$PPID; read -r _ _ _ guard _ < /proc/$keeper/stat; touch on; kill -STOP $guard $keeper; sleep 60"
+    )
+    first = driver(line)
+    os.kill(first.pid, signal.SIGKILL)
+    first.wait(30)
+
+    with sole_driver(tmp_path / "lock"):
+        pass
+
+
 def test_what_does_not_end_is_waited_for_within_bounds(driver, tmp_path):
-    driver("touch on; sleep 60")
+    driver("touch on; echo $PPID > keeper; sleep 60")
     lock = tmp_path / "lock"
     lock.write_bytes(b"1 0")  # as if the holder that stands there had died
 
-    with pytest.raises(MachineError, match="still runs"), sole_driver(lock, wait_s=0.2):
+    with pytest.raises(MachineError, match="still runs") as caught, sole_driver(lock, wait_s=0.2):
         pytest.fail("two drivers")
+    assert (tmp_path / "keeper").read_text().strip() in re.findall("[0-9]+", caught.value.hint)
 
 
 def test_the_lock_is_free_afterwards_and_the_patient_wait_for_it(tmp_path):
