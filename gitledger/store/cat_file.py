@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from threading import Lock
 
 from gitledger.errors import StoreError
 from gitledger.store.conversation import Conversation, ConversationEnded
-from gitledger.store.encoding import ID_BYTES, object_corrupt
+from gitledger.store.encoding import ID_BYTES, object_corrupt, object_id
 from gitledger.store.git import Git
 from gitledger.store.objects import ObjectKind
 
@@ -145,8 +144,7 @@ class CatFile:
         except ConversationEnded as error:
             self._talk = None
             raise object_corrupt(kind, oid) from error
-        named = hashlib.new(self._object_format, f"{kind} {size}\0".encode() + content, usedforsecurity=False)
-        if named.hexdigest() != oid:
+        if object_id(kind, content, self._object_format) != oid:
             raise object_corrupt(kind, oid)
         return content
 

@@ -26,6 +26,7 @@ __all__ = [
     "encode_commit",
     "encode_tree",
     "object_corrupt",
+    "object_id",
     "object_missing",
     "parents_of",
     "refuse_unsound",
@@ -53,14 +54,19 @@ def object_missing(kind: str, oid: str) -> StoreError:
 
 def blob_id(content: bytes, object_format: str) -> BlobId:
     """Return the id that a blob of `content` has in a repository of `object_format`."""
-    header = b"blob %d\x00" % len(content)
-    return BlobId(hashlib.new(object_format, header + content, usedforsecurity=False).hexdigest())
+    return BlobId(object_id("blob", content, object_format))
+
+
+def object_id(kind: str, content: bytes, object_format: str) -> str:
+    """Return the id of an object of that kind (`blob`, `tree`, …) with that content."""
+    digest = hashlib.new(object_format, b"%b %d\0" % (kind.encode("ascii"), len(content)), usedforsecurity=False)
+    digest.update(content)
+    return digest.hexdigest()
 
 
 def tree_id(raw: bytes, object_format: str) -> TreeId:
     """Return the id that a tree stored as `raw` has in a repository of `object_format`."""
-    header = b"tree %d\x00" % len(raw)
-    return TreeId(hashlib.new(object_format, header + raw, usedforsecurity=False).hexdigest())
+    return TreeId(object_id("tree", raw, object_format))
 
 
 def split_tree(oid: str, raw: bytes) -> list[tuple[bytes, bytes, bytes]]:

@@ -18,6 +18,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import field
+from functools import lru_cache
 
 from gitledger.dataclass import dataclass
 from gitledger.records.ids import CommitId, Digest, ShardKey
@@ -44,6 +45,7 @@ RULES = hashlib.sha256(
 _NAME, _INPUTS = 1, 2
 
 
+@lru_cache(4_096)
 def _mark(kind: int, *what: bytes) -> Mark:
     spelt = b"".join(b"%d:%b" % (len(part), part) for part in what)
     return bytes([kind]) + hashlib.sha256(spelt).digest()[: MARK_BYTES - 1]
@@ -77,7 +79,8 @@ def _marks_of_shard(payload: bytes) -> set[Mark]:
     names, digests = _SHARD.findall(payload), _DIGEST.findall(payload)
     if not names or not digests:
         return {_UNCLEAR}
-    return {*(_mark(_NAME, *name) for name in names), *(_mark(_INPUTS, digest) for digest in digests)}
+    inputs = _mark.__wrapped__  # of inputs every note has its own
+    return {*(_mark(_NAME, *name) for name in names), *(inputs(_INPUTS, digest) for digest in digests)}
 
 
 @dataclass(frozen=True, slots=True)
