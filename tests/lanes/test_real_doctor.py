@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -60,6 +61,9 @@ model("poisoned", config, weights | {"encoder.layer.2.output.dense.bias": torch.
 module = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh(), torch.nn.Linear(8, 4)).eval()
 torch.export.save(torch.export.export(module, (torch.randn(2, 8),)), root / "program.pt2")
 torch.jit.trace(module, torch.randn(2, 8)).save(str(root / "traced.jit"))
+zeros = torch.nn.Linear(8, 4, bias=False).eval()
+torch.nn.init.zeros_(zeros.weight)
+torch.export.save(torch.export.export(zeros, (torch.randn(2, 8),)), root / "zeros.pt2")
 """
 RECIPES = """
 import os, signal, time
@@ -246,6 +250,7 @@ def test_l07_layers_are_inclusive_at_both_ends(bench):
         ("broken", "load-failed", "load"),
         ("longer", "model-mismatch", "load"),
         ("poisoned", "output-invalid", "check"),
+        ("zeros.pt2", "output-invalid", "check"),
     ],
 )
 def test_a_model_that_is_not_what_it_says_fails_for_its_own_reason(bench, model, code, stage):
@@ -504,6 +509,14 @@ config = LlamaConfig(hidden_size=32, intermediate_size=64, num_hidden_layers=4, 
                      num_key_value_heads=2, vocab_size=101, max_position_embeddings=64)
 LlamaModel(config).save_pretrained(sys.argv[1], safe_serialization=True)
 """
+HEADED = """
+import sys, torch
+from transformers import RobertaConfig, RobertaForMaskedLM
+torch.manual_seed(3)
+config = RobertaConfig(hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
+                       vocab_size=101, max_position_embeddings=64)
+RobertaForMaskedLM(config).save_pretrained(sys.argv[1], safe_serialization=True)
+"""
 AGREES = """
 import sys, torch
 from pathlib import Path
@@ -525,6 +538,23 @@ def test_a_decoder_through_transformers_whole_and_by_layers(bench, swappable):
     assert (whole.layers.start, whole.layers.end, whole.layers.total) == (0, 3, 4)
     first, last = one(lab, "--model", "llama", "--layers", "0-1"), one(lab, "--model", "llama", "--layers", "2-3")
     assert last.forward.reference.inputs_digest == first.forward.output_digest
+
+
+@pytest.mark.parametrize("layers", [3, 6])
+def test_a_configuration_of_other_layers_than_the_weights_have_makes_up_none(bench, swappable, tmp_path, layers):
+    """transformers would draw what is lacking, twice alike by the seed, and leave out what is too much."""
+    made = shutil.copytree(swappable / "llama", tmp_path / "made-up")
+    config = json.loads((made / "config.json").read_text())
+    (made / "config.json").write_text(json.dumps(config | {"num_hidden_layers": layers}))
+    report = one(bench(), "--model", "made-up", expect=1, env={"GITLEDGER_DOWNLOAD_DIR": str(tmp_path)})
+    assert (report.reason.code, report.reason.stage) == ("model-mismatch", "load")
+
+
+def test_a_head_that_the_layers_do_not_need_may_be_lacking_or_too_much(bench, tmp_path):
+    """Weights for filling in masks: they have a head for that, and none that pools."""
+    subprocess.run([TORCH, "-c", HEADED, str(tmp_path / "roberta")], check=True, timeout=120)
+    report = one(bench(), "--model", "roberta", env={"GITLEDGER_DOWNLOAD_DIR": str(tmp_path)})
+    assert (report.status, report.layers.total) == ("passed", 2)
 
 
 def test_the_plain_encoder_agrees_with_transformers(models):

@@ -3,10 +3,14 @@
 Layers are taken out of the module and called with the very arguments that the model itself calls each of them
 with; these are overheard during a run of the whole on the CPU, so no family's masks and positions have to be
 known here.
+
+transformers makes up what the weights lack, and passes over what they have too much: by the seed, the reference and
+the measured model would have the same made-up layers, and agree. So what was loaded is held against what is there.
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +19,9 @@ from gitledger.lanes.probe.faults import ProbeError
 from gitledger.lanes.probe.subject import Subject, first_tensor, moved
 
 __all__ = ["load_hugging_face"]
+
+_POOLER = re.compile(r"(?:^|\.)pooler\.")
+"""What a model adds behind its layers, and weights of another task lack; nothing that is compared comes from it."""
 
 
 def load_hugging_face(root: Path, config: dict[str, Any], layers: tuple[int, int | None], seed: int) -> Subject:
@@ -31,7 +38,10 @@ def load_hugging_face(root: Path, config: dict[str, Any], layers: tuple[int, int
 
     def whole() -> Any:
         offline: dict[str, Any] = {"local_files_only": True, "use_safetensors": True, "trust_remote_code": False}
-        model = transformers.AutoModel.from_pretrained(str(root), **offline, **{dtype: "auto"})
+        model, loaded = transformers.AutoModel.from_pretrained(
+            str(root), **offline, **{dtype: "auto"}, output_loading_info=True
+        )
+        _check_loaded(model, loaded)
         return model.eval()
 
     model = whole()
@@ -62,6 +72,24 @@ def load_hugging_face(root: Path, config: dict[str, Any], layers: tuple[int, int
         build=lambda: _stack(list(_blocks(whole()))[start : end + 1], calls),
         inputs=(heard[start][0],),
     )
+
+
+def _check_loaded(model: Any, loaded: dict[str, Any]) -> None:
+    """Raise `model-mismatch` where a model has tensors that its weights lack, or they have layers more than it."""
+    lacking = sorted(key for key in map(str, loaded["missing_keys"]) if not _POOLER.search(key))
+    lacking += sorted(str(item) for item in loaded.get("mismatched_keys", ()))
+    if lacking:
+        more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
+        text = f"the configuration asks for {lacking[0]}{more}, which the weights lack"
+        raise ProbeError("model-mismatch", text)
+    blocks = _blocks(model)
+    name = next(name for name, module in model.named_modules() if module is blocks)
+    layer = re.compile(rf"(?:^|\.){re.escape(name)}\.(\d+)\.")
+    found = {int(match[1]) for key in loaded["unexpected_keys"] if (match := layer.search(str(key)))}
+    if found and max(found) >= len(blocks):
+        raise ProbeError(
+            "model-mismatch", f"layers: {len(blocks)} in the configuration, {max(found) + 1} in the weights"
+        )
 
 
 def _blocks(model: Any) -> Any:

@@ -189,6 +189,9 @@ class _Run:
         }
         if not finite or output.numel() == 0:
             raise ProbeError("output-invalid", "the output is empty, or holds numbers that are not finite")
+        if not reference.count_nonzero():
+            text = "the reference is zero throughout: a device that computes nothing would agree with it"
+            raise ProbeError("output-invalid", text)
         if tuple(output.shape) != tuple(reference.shape):
             raise ProbeError(
                 "output-mismatch", f"shape {list(output.shape)}, the reference has {list(reference.shape)}"
