@@ -4,8 +4,9 @@ Layers are taken out of the module and called with the very arguments that the m
 with; these are overheard during a run of the whole on the CPU, so no family's masks and positions have to be
 known here.
 
-transformers makes up what the weights lack, and passes over what they have too much: by the seed, the reference and
-the measured model would have the same made-up layers, and agree. So what was loaded is held against what is there.
+transformers makes up what the weights lack, and passes over what they have too much: by the seed, the reference
+and the measured model would have the same made-up layers, and agree. So what was loaded is held against what is
+there.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from gitledger.lanes.probe.subject import Subject, first_tensor, moved
 __all__ = ["load_hugging_face"]
 
 _POOLER = re.compile(r"(?:^|\.)pooler\.")
-"""What a model adds behind its layers, and weights of another task lack; nothing that is compared comes from it."""
+"""What a model adds behind its layers, and weights of another task lack; nothing compared comes from it."""
 
 
 def load_hugging_face(root: Path, config: dict[str, Any], layers: tuple[int, int | None], seed: int) -> Subject:
