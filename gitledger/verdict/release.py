@@ -334,7 +334,8 @@ def _different_models(verdicts: Sequence[CellVerdict]) -> Iterator[Finding]:
         if len(_models(cells)) > 1:
             required = _models(verdict for verdict in cells if verdict.required)
             lanes = ", ".join(dict.fromkeys(verdict.cell.lane.name for verdict in cells))
-            yield _models_differ(f"{lanes}: {model}", cells, "LANE", blocks=len(required) > 1)
+            *_, odd = _models(cells).values()
+            yield _models_differ(f"{lanes}: {model}", cells, odd.cell.lane.name, blocks=len(required) > 1)
 
 
 def _models(verdicts: Iterable[CellVerdict]) -> dict[tuple[Any, Any], CellVerdict]:
@@ -354,7 +355,7 @@ def _models_differ(subject: str, verdicts: Iterable[CellVerdict], lane: str, *, 
         "9",
         subject,
         expected="one model under one name, in all reports",
-        found=", ".join(f"{str(digest)[:12]} of {total} layers" for digest, total in _models(verdicts)),
+        found=", ".join(f"{str(digest)[:12]} of {counted(total, 'layer')}" for digest, total in _models(verdicts)),
         remedy=f"git ledger doctor --lane {lane} --record",
     )
 

@@ -359,6 +359,7 @@ def test_two_models_under_one_name_certify_no_two_lanes(world, passed):
     assert [cell.status.value for cell in world.judge().cells] == ["passed", "passed"]
     (finding,) = world.judge().verdict.findings
     assert (finding.code, finding.subject, finding.blocks) == ("lane-model-differs", "gfx1151, other: m7b", True)
+    assert finding.remedy == "git ledger doctor --lane other --record"
     world.lanes["other"] = replace(world.lanes["other"], required=False)
     assert codes(world) == []
     assert codes(world, blocking=False) == ["lane-model-differs"]
