@@ -22,6 +22,8 @@ DURATIONS_VARIABLE = "GITLEDGER_DURATIONS"
 MEASURED_VARIABLE = "GITLEDGER_MEASURED"
 COVERAGE_VARIABLE = "COVERAGE_FILE"
 CUT_MODULE = "_gitledger_cut"
+_LOADER = "_gitledger_companion_plugin"
+"""The two lines by which pytest loads this copy."""
 
 
 @pytest.hookimpl(trylast=True)
@@ -47,7 +49,7 @@ def _withdraw() -> None:
     """Take this copy out of the environment, so that pytest runs started by tests don't load it."""
     for variable in (PART_VARIABLE, DURATIONS_VARIABLE, MEASURED_VARIABLE):
         os.environ.pop(variable, None)
-    names = [name for name in os.environ.get("PYTEST_PLUGINS", "").split(",") if name not in ("", __name__)]
+    names = [name for name in os.environ.get("PYTEST_PLUGINS", "").split(",") if name not in ("", _LOADER)]
     if names:
         os.environ["PYTEST_PLUGINS"] = ",".join(names)
     else:

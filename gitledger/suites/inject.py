@@ -6,10 +6,14 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["INJECTED_MODULE", "WITHHELD", "child_environment", "with_observer"]
+from gitledger.suites.copies import copy_module, write_loader
+
+__all__ = ["INJECTED_MODULE", "PLUGIN_MODULE", "WITHHELD", "child_environment", "with_observer"]
 
 INJECTED_MODULE = "_gitledger_journal"
 """The name under which a child loads its copy of the plugin; no distribution's module has it."""
+PLUGIN_MODULE = "_gitledger_plugin"
+"""The name under which pytest loads that copy."""
 COMPARE_MODULE = "_gitledger_compare"
 """The name of the copy of `compare.py` beside it."""
 OBSERVE_MODULE = "_gitledger_observe"
@@ -37,8 +41,9 @@ def child_environment(
     that tests see. Key variables are withheld, the agent's socket unless `pass_agent`. With `marker` the suite is
     the tests that have it. At `dump_signal` pytest writes its stacks to stderr. Raises `OSError`.
     """
-    for name, source in ((INJECTED_MODULE, "plugin.py"), (COMPARE_MODULE, "compare.py")):
-        (folder / f"{name}.py").write_bytes(Path(__file__).with_name(source).read_bytes())
+    copy_module("plugin.py", folder, INJECTED_MODULE)
+    copy_module("compare.py", folder, COMPARE_MODULE)
+    write_loader(folder, PLUGIN_MODULE, INJECTED_MODULE)
     env = without_keys(base, pass_agent=pass_agent)
     env["GITLEDGER_JOURNAL"] = str(journal)
     env["GITLEDGER_NONCE"] = nonce
@@ -49,7 +54,7 @@ def child_environment(
         env["GITLEDGER_DUMP_SIGNAL"] = str(int(dump_signal))
     env["GITLEDGER_RECORDING"] = "1"
     env["PYTHONPATH"] = _joined(os.pathsep, str(folder), env.get("PYTHONPATH", ""))
-    env["PYTEST_PLUGINS"] = _joined(",", env.get("PYTEST_PLUGINS", ""), INJECTED_MODULE)
+    env["PYTEST_PLUGINS"] = _joined(",", env.get("PYTEST_PLUGINS", ""), PLUGIN_MODULE)
     return env
 
 
@@ -59,9 +64,8 @@ def with_observer(env: Mapping[str, str], *, folder: Path, root: Path) -> tuple[
     `folder` must be fresh and outside the tree. Unlike the plugin, the observer stays in the environment: Python
     programs that tests start are to be observed too. Raises `OSError`.
     """
-    here = Path(__file__)
-    for name, source in ((OBSERVE_MODULE, "observe.py"), ("sitecustomize", "sitecustomize.py")):
-        (folder / f"{name}.py").write_bytes(here.with_name(source).read_bytes())
+    copy_module("observe.py", folder, OBSERVE_MODULE)
+    copy_module("sitecustomize.py", folder, "sitecustomize")
     log = folder / "observed"
     log.touch(mode=0o600)
     # The file's own change time: the clock that stamps files lags behind the one that processes read.

@@ -16,7 +16,10 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # whose module takes longer to load than all that a small script does
+    from typing import Any
 
 VARIABLE = "GITLEDGER_OBSERVED"
 """Change time in nanoseconds from which on a file is this run's, the file to append to, and the root, by lines."""
@@ -49,17 +52,20 @@ def start() -> bool:
 
 
 def _hook(look: Any) -> Any:
+    """Return the hook. It is called for every event that Python tells of, so it asks but once which one it is."""
     others, programs = _OTHER_EVENTS, _PROGRAM_EVENTS
+    told = {"open": 0, **others, **programs}
 
     def audit(event: str, args: Any) -> None:
-        if event == "open":
-            look(args[0], args[2])
-        elif event in others:
-            look(args[others[event]], 0)
-        elif event in programs:
-            place = programs[event]
-            for word in _program(args[0], args[1], args[place] if place else None):
-                look(word, 0)
+        if event in told:
+            if event == "open":
+                look(args[0], args[2])
+            elif event in others:
+                look(args[others[event]], 0)
+            else:
+                place = programs[event]
+                for word in _program(args[0], args[1], args[place] if place else None):
+                    look(word, 0)
 
     return audit
 

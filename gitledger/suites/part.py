@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -10,13 +9,16 @@ from pathlib import Path
 from gitledger.records.bodies import collection_digest
 from gitledger.records.outcomes import Counts
 from gitledger.records.receipt import Split
+from gitledger.suites.copies import copy_module, write_loader
 from gitledger.suites.cut import Durations, TooManyPartsError, file_of, files_of_part
 from gitledger.suites.result import SuiteResult
 
-__all__ = ["COMPANION_MODULE", "is_the_part", "of_part", "with_companion"]
+__all__ = ["COMPANION_PLUGIN", "is_the_part", "of_part", "with_companion"]
 
 COMPANION_MODULE = "_gitledger_companion"
 """The name under which a child loads its copy of the companion; no distribution's module has it."""
+COMPANION_PLUGIN = "_gitledger_companion_plugin"
+"""The name under which pytest loads it."""
 CUT_MODULE = "_gitledger_cut"
 
 
@@ -28,13 +30,13 @@ def with_companion(
     With `split`, the child runs that part, cut by `durations` (the tracked file's content, None without one). What
     coverage measures stays in `folder`; how it measures, the child says in the file `measured`. Raises `OSError`.
     """
-    here = Path(__file__)
-    shutil.copyfile(here.with_name("companion.py"), folder / f"{COMPANION_MODULE}.py")
-    shutil.copyfile(here.with_name("cut.py"), folder / f"{CUT_MODULE}.py")
+    copy_module("companion.py", folder, COMPANION_MODULE)
+    copy_module("cut.py", folder, CUT_MODULE)
+    write_loader(folder, COMPANION_PLUGIN, COMPANION_MODULE)
     data = folder / "coverage"
     data.mkdir()
     changed = dict(env)
-    changed["PYTEST_PLUGINS"] = ",".join(filter(None, [env.get("PYTEST_PLUGINS"), COMPANION_MODULE]))
+    changed["PYTEST_PLUGINS"] = ",".join(filter(None, [env.get("PYTEST_PLUGINS"), COMPANION_PLUGIN]))
     changed["GITLEDGER_MEASURED"] = str(folder / "measured")
     changed["COVERAGE_FILE"] = str(data / "data")
     if split is not None:

@@ -136,7 +136,9 @@ def _is_observed() -> bool:
     return observer is not None and bool(observer.start())
 
 
-_PLACES = (("PYTEST_PLUGINS", ",", __name__), ("PYTHONPATH", os.pathsep, os.path.dirname(__file__)))  # noqa: PTH120
+_LOADER = "_gitledger_plugin"
+"""The two lines by which pytest loads the injected copy."""
+_PLACES = (("PYTEST_PLUGINS", ",", _LOADER), ("PYTHONPATH", os.pathsep, os.path.dirname(__file__)))  # noqa: PTH120
 
 
 def _withdraw() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gitledger.suites import inject
-from gitledger.suites.inject import INJECTED_MODULE, child_environment
+from gitledger.suites.inject import INJECTED_MODULE, PLUGIN_MODULE, child_environment
 
 PLUGIN = Path(inject.__file__).with_name("plugin.py")
 
@@ -41,9 +41,9 @@ def test_keys_and_the_agent_are_withheld(tmp_path):
 def test_what_was_there_stays(tmp_path):
     env = made(tmp_path, {"PYTHONPATH": "/a:/b", "PYTEST_PLUGINS": "one,two"})
     assert env["PYTHONPATH"] == os.pathsep.join([str(tmp_path), "/a", "/b"])
-    assert env["PYTEST_PLUGINS"] == f"one,two,{INJECTED_MODULE}"
+    assert env["PYTEST_PLUGINS"] == f"one,two,{PLUGIN_MODULE}"
     alone = made(tmp_path, {"PYTHONPATH": "", "PYTEST_PLUGINS": ""})
-    assert (alone["PYTHONPATH"], alone["PYTEST_PLUGINS"]) == (str(tmp_path), INJECTED_MODULE)
+    assert (alone["PYTHONPATH"], alone["PYTEST_PLUGINS"]) == (str(tmp_path), PLUGIN_MODULE)
 
 
 def test_the_copy_is_the_plugin(tmp_path):

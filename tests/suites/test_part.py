@@ -73,7 +73,8 @@ def test_the_child_gets_its_part_its_durations_and_a_data_file_of_its_own(tmp_pa
         durations=b"{}",
     )
     assert env["GITLEDGER_PART"] == "2/3"
-    assert env["PYTEST_PLUGINS"] == "mine,_gitledger_companion"
+    assert env["PYTEST_PLUGINS"] == "mine,_gitledger_companion_plugin"
     assert env["COVERAGE_FILE"] == str(tmp_path / "coverage" / "data")
     assert (tmp_path / "durations").read_bytes() == b"{}"
-    assert sorted(path.name for path in tmp_path.glob("*.py")) == ["_gitledger_companion.py", "_gitledger_cut.py"]
+    names = sorted(path.stem.removeprefix("_gitledger_") for path in tmp_path.glob("*.py"))
+    assert names == ["companion", "companion_plugin", "cut"]
