@@ -72,8 +72,8 @@ def _pushing(output: Output) -> tuple[Output, Session]:
     told = output.environ.get("GIT_DIR")
     try:
         session = enter(inner)
-    except UsageError as error:
-        if not told or error.code != "not-a-repository":
+    except UsageError:
+        if not told:
             raise
     else:
         if not told or session.repo.git_dir == (output.directory / told).resolve():
