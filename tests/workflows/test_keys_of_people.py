@@ -60,9 +60,9 @@ def test_t07_a_key_that_only_the_agent_holds_signs(one, spelling):
 def test_r18_a_key_that_is_gone_when_the_night_is_over_loses_no_run(make_project, command):
     """An agent that forgets its keys after hours, a card that was pulled out: the next run needs no other night."""
     line = "echo it >> $OUT/ran; kill $AGENT; sleep 0.2; exit 5"
-    project = make_project(
-        f"version: 1\nrepository: demo\nshards:\n  it: {{command: [sh, -c, '{line}'], results: exit-status}}\n"
-    )
+    shards = f"  it: {{command: [sh, -c, '{line}'], results: exit-status}}\n"
+    shards += "  odd: {command: [no-such-tool], results: exit-status}\n"  # to be told apart from what is lost
+    project = make_project(f"version: 1\nrepository: demo\nshards:\n{shards}")
     del project.repo.env["GITLEDGER_SIGNING_KEY"]
     out = {"OUT": str(project.keys)}
     with agent(project, project.key("alice")) as env:
