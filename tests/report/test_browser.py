@@ -379,3 +379,21 @@ def large_document(shards: int, commits: int) -> dict:
         "title": "large",
         "verdict": "passed",
     }
+
+
+def test_a_column_of_words_is_never_squeezed_to_letters(plain, new_page):
+    """In a narrow window the reason stood one letter a line, a screen high for each shard."""
+    page = new_page(width=420, height=900)
+    page.open(plain.file)
+    assert page.js("Math.min(...[...document.querySelectorAll('td.wide')].map(cell => cell.clientWidth))") >= 150
+
+
+def test_what_is_shown_as_code_is_what_can_be_typed(plain, new_page):
+    """A command with the words about it in one box looked as if all of it were to be typed."""
+    page = new_page()
+    page.open(plain.file)
+    shown = page.js(
+        "[...document.querySelectorAll('#findings-list .blocks .why code')].map(node => node.textContent)"
+    )
+    assert any(text.startswith("git ledger record --shard ") for text in shown)
+    assert [text for text in shown if text.startswith("git ") and re.search(r"[,;(]", text)] == []

@@ -23,6 +23,14 @@
     return node;
   };
   const code = (text) => make("code", {}, text);
+  /* What to do: a command is code, up to where words about it begin; in words, what stands in backticks is. */
+  const COMMAND = /^(?:git|ssh-keygen|ssh-add|chmod|rm|mkdir)\b/;
+  const advice = (remedy) => {
+    const end = COMMAND.test(remedy) ? remedy.search(/[,;] | \(/) : 0;
+    const head = end < 0 ? remedy : remedy.slice(0, end), rest = end < 0 ? "" : remedy.slice(end);
+    const words = rest.split("`").map((part, place) => (place % 2 ? code(part) : part));
+    return [head ? code(head) : "", ...words].filter((part) => part !== "");
+  };
   const glyphs = { ...data.glyphs, inconclusive: "?", skipped: "–", mismatched: "≠" };
   const mark = (state) => make("span", { class: `mark ${state}`, "aria-hidden": "true" }, glyphs[state] ?? "?");
   const short = (id) => (id ? id.slice(0, 12) : "");
@@ -141,7 +149,7 @@
         make("li", { class: finding.blocks ? "blocks" : "" },
           make("span", { class: "sign", "aria-hidden": "true" }, finding.blocks ? "✗" : "·"),
           make("div", { class: "what" }, make("b", {}, finding.subject), ` ${finding.found} `, code(finding.code), finding.blocks ? "" : " a note, it blocks nothing"),
-          make("div", { class: "why" }, `expected ${finding.expected}`, finding.blocks && finding.remedy ? [". Type ", code(finding.remedy)] : "", ", or ", code(`git ledger explain ${finding.code}`))));
+          make("div", { class: "why" }, `expected ${finding.expected}`, finding.blocks && finding.remedy ? [COMMAND.test(finding.remedy) ? ". Type " : ". To do: ", ...advice(finding.remedy)] : "", "; what it means: ", code(`git ledger explain ${finding.code}`))));
     }
   };
 
@@ -382,7 +390,7 @@
       make("h3", {}, "What to type"),
       make("div", { class: "type" },
         record ? code(`git ledger show ${short(record.id)} --tests`) : null,
-        [...new Set(about.map((finding) => finding.remedy).filter(Boolean))].map((remedy) => code(remedy)),
+        [...new Set(about.map((finding) => finding.remedy).filter(Boolean))].map((remedy) => make("p", {}, advice(remedy))),
         kind.state !== "passed" ? code(`git ledger explain ${kind.against[0] || kind.reason}`) : null),
     ];
   };
@@ -463,6 +471,7 @@
     node.replaceChildren(
       make("thead", {}, make("tr", {}, heads.map(([text, kind]) => make("th", { class: kind, scope: "col" }, text)))),
       make("tbody", {}, lines));
+    node.parentElement?.classList.toggle("long", lines.length > 60); // what is out of sight is drawn when it comes into it
     return node;
   };
   const stateCell = (state) => make("td", {}, make("span", { class: "state" }, mark(state), state));
@@ -576,7 +585,7 @@
     ];
     $("about").append(...lines.map((line) => make("p", {}, line)));
     if (data.ignored.length) {
-      $("about").append(make("details", {}, make("summary", {}, `${plural(data.ignored.length, "record")} of this commit that count for nothing`),
+      $("about").append(make("details", {}, make("summary", {}, `${plural(data.ignored.length, "record")} of this commit that ${data.ignored.length === 1 ? "counts" : "count"} for nothing`),
         make("ul", {}, data.ignored.map((item) => make("li", {}, code(short(item.record) || "a line"), ` ${item.reason}`)))));
     }
   };
