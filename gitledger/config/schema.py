@@ -76,10 +76,10 @@ class ShardConfig:
         """Yield each identity of this shard with its part: variants in order, the parts within each."""
         for variant in self.variants or (None,):
             if self.split is None:
-                yield ShardKey(self.name, variant), None
+                yield ShardKey.of(self.name, variant), None
                 continue
             for index in range(1, self.split + 1):
-                key = ShardKey(f"{self.name}-{index}-of-{self.split}", variant)
+                key = ShardKey.of(f"{self.name}-{index}-of-{self.split}", variant)
                 yield key, Split(index=index, total=self.split)
 
 

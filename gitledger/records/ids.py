@@ -6,7 +6,7 @@ Every constructor here validates, so an id that exists is well formed; `ValueErr
 from __future__ import annotations
 
 import re
-from functools import total_ordering
+from functools import lru_cache, total_ordering
 from typing import NewType
 
 from gitledger.dataclass import dataclass
@@ -95,6 +95,14 @@ class ShardKey:
         if self.variant is not None:
             shard_word(self.variant)
 
+    def __eq__(self, other: object) -> bool:
+        if other.__class__ is ShardKey:
+            return self.name == other.name and self.variant == other.variant
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.variant))
+
     def __lt__(self, other: ShardKey) -> bool:
         return (self.name, self.variant or "") < (other.name, other.variant or "")
 
@@ -102,7 +110,17 @@ class ShardKey:
         return self.name if self.variant is None else f"{self.name}@{self.variant}"
 
     @classmethod
+    def of(cls, name: str, variant: str | None = None) -> ShardKey:
+        """Return the key, one and the same for the same words: what is looked up by it is found by identity."""
+        return _shard_key(name, variant)
+
+    @classmethod
     def parse(cls, text: str) -> ShardKey:
         """Return the key that `l1` or `l1@a100` spells; raises `ValueError`."""
         name, at, variant = text.partition("@")
         return cls(name, variant if at else None)
+
+
+@lru_cache(maxsize=4096)
+def _shard_key(name: str, variant: str | None) -> ShardKey:
+    return ShardKey(name, variant)

@@ -149,7 +149,7 @@ class MergedShard:
         """Return the entry at `reader`; raises `DecodeError`."""
         carried = reader.opt_child("carried")
         return cls(
-            key=ShardKey(reader.parsed("name", shard_word), reader.opt_parsed("variant", shard_word)),
+            key=ShardKey.of(reader.parsed("name", shard_word), reader.opt_parsed("variant", shard_word)),
             record=RecordId(reader.parsed("record", digest)),
             commit=CommitId(reader.parsed("commit", object_id)),
             outcome=reader.choice("outcome", Outcome),

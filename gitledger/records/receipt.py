@@ -83,7 +83,7 @@ class ShardClaim:
         """Return the claim at `reader`; raises `DecodeError`."""
         split = reader.opt_child("split")
         return cls(
-            key=ShardKey(reader.parsed("name", shard_word), reader.opt_parsed("variant", shard_word)),
+            key=ShardKey.of(reader.parsed("name", shard_word), reader.opt_parsed("variant", shard_word)),
             attempt=reader.integer("attempt", low=1, high=1_000_000),
             split=Split.decode(split) if split else None,
             definition_digest=reader.parsed("definition_digest", digest),

@@ -8,7 +8,7 @@ from dataclasses import field, replace
 from gitledger.dataclass import dataclass
 from gitledger.records.bodies import TestResult
 from gitledger.records.environment import Environment
-from gitledger.records.ids import KeyFingerprint, NodeId, RecordId
+from gitledger.records.ids import KeyFingerprint, NodeId, RecordId, ShardKey
 from gitledger.verdict.attempts import attempts_used
 from gitledger.verdict.environments import Group, difference, group_of
 from gitledger.verdict.field import Candidate, Field, newest_first
@@ -39,6 +39,14 @@ class _Company:
     node_ids: dict[str | None, set[NodeId]] = field(default_factory=dict)
     judged: dict[tuple[RecordId, KeyFingerprint | None], _Judged] = field(default_factory=dict)
     """Receipts that were looked into already: their bodies are read once."""
+    candidates: dict[ShardKey, list[Candidate]] = field(default_factory=dict)
+    """The greens of each shard that could be carried, company aside."""
+    firsts: dict[ShardKey, tuple[int, _Judged]] = field(default_factory=dict)
+    """The first that could stand for each shard, and in the company of how many environments that was found."""
+
+    def around(self, one: Field) -> Sequence[Environment]:
+        """Return the environments that a shard's has to agree with."""
+        return self.environments.get(group_of(one.shard.key, self.situation.config.merge), ())
 
     def join(self, choice: Choice) -> None:
         """Let what stands for a shard settle its group's environment."""
@@ -72,7 +80,7 @@ def carry(fields: Sequence[Field], fresh: Sequence[Choice | None], situation: Si
 
 def _in_order(lacking: Sequence[Field], company: _Company) -> list[Field]:
     """Return the shards by the first receipt that could stand for each, the newest first; those without, last."""
-    first = {one.shard.key: next((j.item for j in _look(one, company) if not j.reason), None) for one in lacking}
+    first = {one.shard.key: _first(one, company) for one in lacking}
     newest = newest_first(item for item in first.values() if item is not None)
     rank = {(item.held.id, item.held.key): place for place, item in enumerate(newest)}
 
@@ -83,10 +91,27 @@ def _in_order(lacking: Sequence[Field], company: _Company) -> list[Field]:
     return sorted(lacking, key=place)
 
 
+def _first(one: Field, company: _Company) -> Candidate | None:
+    for judged in _look(one, company):
+        if not judged.reason:
+            company.firsts[one.shard.key] = (len(company.around(one)), judged)
+            return judged.item
+    return None
+
+
+def _anew(one: Field, company: _Company) -> Iterator[_Judged]:
+    """Yield what `_look` does; where nobody has joined since, the first that could stand is still the one."""
+    many, judged = company.firsts.get(one.shard.key, (-1, None))
+    if judged is not None and many == len(company.around(one)):
+        yield judged
+    else:
+        yield from _look(one, company)
+
+
 def _carried(one: Field, company: _Company) -> Choice:
     """Return the nearest older green that agrees with its company, or the reason why there is none."""
     refused: Choice | None = None
-    for judged in _look(one, company):
+    for judged in _anew(one, company):
         item = judged.item
         if not judged.reason:
             return Choice(
@@ -109,9 +134,12 @@ def _carried(one: Field, company: _Company) -> Choice:
 def _look(one: Field, company: _Company) -> Iterator[_Judged]:
     """Yield the carry candidates of a shard, nearest first, as they stand in the present company."""
     situation = company.situation
-    environments = company.environments.get(group_of(one.shard.key, situation.config.merge), ())
+    environments = company.around(one)
     taken = company.node_ids.get(one.shard.key.variant, set())
-    for item in carry_candidates(one, situation):
+    key = one.shard.key
+    if key not in company.candidates:
+        company.candidates[key] = carry_candidates(one, situation)
+    for item in company.candidates[key]:
         mine = item.held.receipt.environment
         differs = difference(mine, environments, situation.config.carry.environment)
         if differs:

@@ -304,10 +304,11 @@ class _Source:
     `analyses` holds the statements and the number of branches that each version of Python saw in it.
     """
 
-    __slots__ = ("analyses", "branches", "executed", "first", "statements", "taken", "untaken")
+    __slots__ = ("analyses", "branches", "executed", "first", "is_shared", "statements", "taken", "untaken")
 
     def __init__(self, first: FileCoverage, python: str | None) -> None:
         self.first = first
+        self.is_shared = False
         self.analyses = {python: (first.statements, first.branches)}
         self.statements, self.executed = first.statements, first.executed
         self.branches, self.taken, self.untaken = first.branches, first.taken, first.untaken
@@ -328,11 +329,14 @@ class _Source:
             if len(untaken) > branches:
                 return False
             self.branches, self.taken, self.untaken = branches, taken, untaken
+        self.is_shared = True
         self.statements |= other.statements
         self.executed |= other.executed
         return True
 
     def file(self) -> FileCoverage:
+        if not self.is_shared:
+            return self.first
         return replace(
             self.first,
             statements=self.statements,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from gitledger.dataclass import dataclass
 from gitledger.records.ids import CommitId, KeyFingerprint, RecordId
@@ -11,7 +11,11 @@ from gitledger.verdict.bars import Bar, displaces, find_bars
 from gitledger.verdict.evidence import Held
 from gitledger.verdict.situation import Situation, Station, TargetShard
 
-__all__ = ["Candidate", "Field", "covers", "is_beaten", "newest_first", "read_field"]
+__all__ = ["Candidate", "Field", "Reading", "covers", "is_beaten", "newest_first", "read_field"]
+
+
+Reading = tuple[Held, TargetShard, bool, bool, tuple[Bar, ...], tuple[Bar, ...]]
+"""A receipt and a shard; whether definition and inputs are the shard's; what bars it, and from being carried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +82,10 @@ class Field:
 
 def newest_first(candidates: Iterable[Candidate]) -> list[Candidate]:
     """Return candidates by (`ended_at`, non-green last, id), the newest first: a red beats a green of one time."""
-    return sorted(
-        candidates, key=lambda item: (item.held.ended_at, not item.held.is_green, item.held.id), reverse=True
-    )
+    found = list(candidates)
+    if len(found) < 2:  # as nearly always
+        return found
+    return sorted(found, key=lambda item: (item.held.ended_at, not item.held.is_green, item.held.id), reverse=True)
 
 
 def is_beaten(green: Candidate, reds: Iterable[Candidate]) -> bool:
@@ -137,8 +142,10 @@ def _is_reached(station: Station, situation: Situation) -> bool:
             return station.present
 
 
-def _outwards(candidates: Iterable[Candidate]) -> Sequence[Candidate]:
+def _outwards(candidates: Collection[Candidate]) -> Sequence[Candidate]:
     """Return candidates nearest first, the newest first among equals; commits off ancestry come last."""
+    if len(candidates) < 2:
+        return tuple(candidates)
     far = 1 << 62
     return sorted(newest_first(candidates), key=lambda item: far if item.distance is None else item.distance)
 
@@ -156,20 +163,33 @@ def _candidate(
     acceptance: Acceptance,
 ) -> Candidate:
     same_tree = station.tree == situation.tree and situation.config.carry.from_ == "same-manifest"
-    same_definition = held.receipt.shard.definition_digest == shard.definition
-    lacks = _coverage_bars(held, shard, situation)
-    bars, carry_bars = _bars(held, station, situation)
+    _, _, same_definition, matches, bars, carry_bars = _reading(held, station, shard, situation)
     return Candidate(
         held=held,
         commit=station.commit,
         distance=station.distance,
         fresh=station.commit == situation.commit or same_tree,
         same_definition=same_definition,
-        matches=same_definition and _same_inputs(held, shard),
-        bars=(*bars, *lacks),
-        carry_bars=(*carry_bars, *lacks),
+        matches=matches,
+        bars=bars,
+        carry_bars=carry_bars,
         acceptance=acceptance,
     )
+
+
+def _reading(held: Held, station: Station, shard: TargetShard, situation: Situation) -> Reading:
+    """Return what a receipt comes to for a shard, wherever it is seen from; found once for all that ask."""
+    readings, identity = situation.memory.readings, (id(held), id(shard))
+    known = readings.get(identity)
+    if known is not None and known[0] is held and known[1] is shard:
+        return known
+    same_definition = held.receipt.shard.definition_digest == shard.definition
+    matches = same_definition and _same_inputs(held, shard)
+    lacks = _coverage_bars(held, shard, situation)
+    bars, carry_bars = _bars(held, station, situation)
+    found = (held, shard, same_definition, matches, (*bars, *lacks), (*carry_bars, *lacks))
+    readings[identity] = found
+    return found
 
 
 def _bars(held: Held, station: Station, situation: Situation) -> tuple[tuple[Bar, ...], tuple[Bar, ...]]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gitledger.records.fragments import Fragment
     from gitledger.verdict.acceptance import Settled
     from gitledger.verdict.bars import Bar
+    from gitledger.verdict.field import Reading
     from gitledger.verdict.results import ResultFault
 
 __all__ = ["Memory"]
@@ -28,9 +29,13 @@ Identity = tuple[RecordId, KeyFingerprint | None]
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """By record: its bars, on its commit and when carried, its results, whose it is; by body: fragments."""
+    """By record: its bars, on its commit and when carried, its results, whose it is; by body: fragments.
+
+    `readings` are a receipt's agreement with a shard and its bars, by the identities of both, which stand beside.
+    """
 
     bars: dict[Identity, tuple[tuple[Bar, ...], tuple[Bar, ...]]] = field(default_factory=dict)
     results: dict[Identity, tuple[TestResult, ...] | ResultFault] = field(default_factory=dict)
     fragments: dict[tuple[BlobId, Digest, int], Fragment | DecodeError] = field(default_factory=dict)
     settled: Settled = field(default_factory=dict)
+    readings: dict[tuple[int, int], Reading] = field(default_factory=dict)

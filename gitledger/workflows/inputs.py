@@ -48,6 +48,9 @@ class Inputs:
     _replays: Replays | None = None
     _told: dict[CommitId, Answers] = field(default_factory=dict)
     _cache: TreeCache | None = None
+    _keys: list[ShardKey] = field(default_factory=list)
+    _folders: list[frozenset[str]] = field(default_factory=list)
+    _targets: dict[tuple[ShardKey, bool, int], TargetShard] = field(default_factory=dict)
 
     def at(self, target: CommitId) -> Inputs:
         """Return the same inputs seen from another commit; what either reads the other knows.
@@ -67,7 +70,13 @@ class Inputs:
 
     def definitions(self) -> dict[ShardKey, Digest]:
         """Return the definition digest of every declared shard."""
-        return {key: self._definition_digest(key) for key in self.config.shard_keys()}
+        return {key: self._definition_digest(key) for key in self.keys()}
+
+    def keys(self) -> list[ShardKey]:
+        """Return every declared identity, in file order."""
+        if not self._keys:
+            self._keys += self.config.shard_keys()
+        return self._keys
 
     def _definition_digest(self, key: ShardKey) -> Digest:
         if key not in self._named:
@@ -87,8 +96,10 @@ class Inputs:
 
     def _declared_folders(self) -> frozenset[str]:
         """Return the declared paths, each up to its first wildcard."""
-        paths = {path for key in self.config.shard_keys() for path in self.definition(key).paths}
-        return frozenset(path for path in map(literal_prefix, paths) if path)
+        if not self._folders:
+            paths = {path for key in self.keys() for path in self.definition(key).paths}
+            self._folders.append(frozenset(path for path in map(literal_prefix, paths) if path))
+        return self._folders[0]
 
     def manifest(self, commit: CommitId, key: ShardKey) -> Manifest | ManifestError:
         """Return a shard's tracked inputs at a commit, or the error that says why they can't be resolved."""
@@ -143,16 +154,25 @@ class Inputs:
 
     def shards(self, redefined: frozenset[ShardKey]) -> Iterator[TargetShard]:
         """Yield every declared shard as it stands at the target."""
-        for key in self.config.shard_keys():
+        for key in self.keys():
             yield self._shard(key, key in redefined)
 
     def _shard(self, key: ShardKey, is_redefined: bool) -> TargetShard:
-        definition = self.definition(key)
+        """Return a shard as it stands here; the same value for all commits that have one manifest of it."""
         manifest = self.manifest(self.target, key)
-        fault = f"{manifest.code}: {manifest.message}" if isinstance(manifest, ManifestError) else ""
+        if isinstance(manifest, ManifestError):
+            return self._new_shard(key, is_redefined, f"{manifest.code}: {manifest.message}")
+        known = (key, is_redefined, id(manifest))  # which is kept in `_manifests`
+        if known not in self._targets:
+            self._targets[known] = self._new_shard(key, is_redefined, "")
+        return self._targets[known]
+
+    def _new_shard(self, key: ShardKey, is_redefined: bool, fault: str) -> TargetShard:
+        definition, target = self.definition(key), self.target
+        plain = self.digest_at(target, key, ())
 
         def digest_with(extra: tuple[ExtraClaim, ...]) -> Digest:
-            found = self.digest_at(self.target, key, extra)
+            found = self.digest_at(target, key, extra) if extra else plain
             return NO_DIGEST if found is None else found
 
         return TargetShard(

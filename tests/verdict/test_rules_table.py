@@ -526,8 +526,8 @@ RULES = (
         "definition identical at the target",
         "fresh:a_green_with_another_definition_or_other_inputs_stands_for_nothing",
         "field",
-        "matches=same_definition and _same_inputs(held, shard),",
-        "matches=_same_inputs(held, shard),",
+        "matches = same_definition and _same_inputs(held, shard)",
+        "matches = _same_inputs(held, shard)",
     ),
     _rule(
         "6",
