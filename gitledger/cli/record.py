@@ -10,7 +10,7 @@ import click
 
 from gitledger.cli.output import Output
 from gitledger.cli.streams import OutputError, abandon_stdout
-from gitledger.cli.world import enter, signer_of, user_name, warn_of_stranger, with_json, with_key
+from gitledger.cli.world import BegunLook, enter, signer_of, user_name, warn_of_stranger, with_json, with_key
 from gitledger.errors import UsageError
 from gitledger.wording import counted, suggested
 
@@ -81,6 +81,9 @@ def command(
     git ledger record --shard build --junit report.xml    what has already happened
     git ledger record --capability capability.json        what doctor has already reported
     """
+    session = enter(output)
+    look = None if capability is not None else BegunLook(session)
+
     from gitledger.config.quantities import parse_duration
     from gitledger.workflows.asked import Asked, request_of
     from gitledger.workflows.record_alone import record_alone
@@ -88,7 +91,6 @@ def command(
     from gitledger.workflows.target import head_of
     from gitledger.workflows.trusted import read_config
 
-    session = enter(output)
     config = read_config(session.repo, head_of(session))
     if capability is not None:
         others = (shard, variant, junit, reportlog, ctrf, mode, timeout, paths, extra_paths, exclude_paths, words)
@@ -137,7 +139,13 @@ def command(
         user=user_name(session),
         echo=echo,
     )
-    done = record_alone(session, request, signer, tell=lambda text: output.message(f"git ledger: {text}"))
+    done = record_alone(
+        session,
+        request,
+        signer,
+        tell=lambda text: output.message(f"git ledger: {text}"),
+        begun=None if look is None else look.taken,
+    )
     _report(output, done, as_json=as_json)
     return done.exit_status
 

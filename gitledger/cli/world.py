@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,11 +15,13 @@ from gitledger.cli.output import Output
 from gitledger.wording import suggested
 
 if TYPE_CHECKING:
+    from gitledger.store.edits import Edits
     from gitledger.store.inbox import Aside
     from gitledger.trust.signer import Signer
     from gitledger.workflows.session import Session
 
 __all__ = [
+    "BegunLook",
     "enter",
     "now",
     "say_what_is_missing",
@@ -62,6 +65,23 @@ def enter(output: Output, *, offline: bool = False) -> Session:
         )
 
     return open_session(output.directory, environ=output.environ, home=home, now=now, offline=offline, aside=aside)
+
+
+class BegunLook:
+    """A look for uncommitted edits, begun at once: git asks after every file while we load what else is needed."""
+
+    LASTS_S = 1.0
+    """A look that is older is made anew: a passphrase may have been asked for, and files have come, meanwhile."""
+
+    def __init__(self, session: Session) -> None:
+        from gitledger.store.edits import Edits
+
+        self._edits = None if session.repo.worktree is None else Edits(session.repo.git)
+        self._began_s = time.monotonic()
+
+    def taken(self) -> Edits | None:
+        """Return the look, None where it has to be made anew."""
+        return self._edits if time.monotonic() - self._began_s < self.LASTS_S else None
 
 
 def say_what_is_missing(output: Output, session: Session) -> None:

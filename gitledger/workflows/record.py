@@ -57,24 +57,25 @@ def record(
     signer: Signer | None,
     *,
     before: Before | None = None,
-    edits: Edits | None = None,
+    begun: Callable[[], Edits | None] | None = None,
     turn: AbstractContextManager[object] | None = None,
     spool: Path | None = None,
     ended: Callable[[], None] | None = None,
 ) -> Recorded:
     """Return what was recorded, once the receipt is stored, or the store has refused it.
 
-    `before` is the repository as the caller has just looked at it, `edits` a look that it began. `turn` is entered
-    to sign and to store: one signer and one ledger serve several runs at once. With `spool` the receipt is put
-    into that folder instead of the ledger, for whoever collects and signs it. `ended` is called when the command
-    has ended and all that it may have changed was looked at: another run can begin.
+    `before` is the repository as the caller has just looked at it, `begun` returns a look that it began,
+    None where that is too old by now. `turn` is entered to sign and to store: one signer and one ledger serve
+    several runs at once. With `spool` the receipt is put into that folder instead of the ledger, for whoever
+    collects and signs it. `ended` is called when the command has ended and all that it may have changed was looked
+    at: another run can begin.
 
     Raises `ManifestError`, `UsageError`, `ConfigError` and `MachineError` before anything has run; afterwards only
     the store can fail, and the result says so.
     """
     if spool is None:
         notes_identity(session, request.notes)  # without one the receipt could not be stored
-    before = look(session, request.definition, edits=edits) if before is None else before
+    before = look(session, request.definition, edits=begun() if begun else None) if before is None else before
     load_ahead(session)
     run = execute(session, request, before)
     drafted = draft(session, request, signer, before, run)

@@ -24,31 +24,35 @@ def record_alone(
     signer: Signer | None,
     *,
     tell: Callable[[str], None],
-    edits: Edits | None = None,
+    begun: Callable[[], Edits | None] | None = None,
 ) -> Recorded:
     """Return what `record` returns; `tell` hears what was settled before. Raises what `record` raises.
 
-    `edits` is a look at the work tree that the caller began.
+    `begun` returns a look at the work tree that the caller began, None where that is too old by now.
 
     Where the run can't be noted down, it is recorded all the same, and lost only if its recorder is killed.
     """
     for sentence in settle(session, signer, head_of(session), user=request.user, is_driver=False):
         tell(sentence)
     if not request.declared or not request.command:
-        return record(session, request, signer, edits=edits)
+        return record(session, request, signer, begun=begun)
     try:
         with take_off(session.repo.git_dir / "gitledger" / "flight", request.key, is_needed=False) as flight:
-            return _noted(session, request, signer, flight, edits)
+            return _noted(session, request, signer, flight, begun)
     except MachineError as error:
         if error.code != "flight-unwritable":
             raise
-    return record(session, request, signer, edits=edits)
+    return record(session, request, signer, begun=begun)
 
 
 def _noted(
-    session: Session, request: RecordRequest, signer: Signer | None, flight: Flight, edits: Edits | None
+    session: Session,
+    request: RecordRequest,
+    signer: Signer | None,
+    flight: Flight,
+    begun: Callable[[], Edits | None] | None,
 ) -> Recorded:
-    done = record(session, replace(request, flight=flight), signer, edits=edits)
+    done = record(session, replace(request, flight=flight), signer, begun=begun)
     if done.stored or not flight.note.exists():
         flight.clear()
     return done

@@ -108,6 +108,19 @@ def test_t07_a_passphrase_is_asked_for_once_by_the_program_that_ssh_would_ask(on
     assert "[passphrase-wrong]" in one.ledger("merge", "--key", str(key), env=env, expect=2).err
 
 
+def test_a_file_that_comes_while_a_passphrase_is_asked_for_is_no_file_that_the_run_made(one):
+    """The look at the work tree is begun before that, and made anew where it has become old."""
+    key = one.keys / "locked"
+    command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", SECRET, "-C", "", "-f", str(key)]
+    subprocess.run(command, check=True)
+    program = one.keys / "askpass"
+    program.write_text(f"#!/bin/sh\nsleep 1.1\ntouch '{one.path}/came.txt'\necho '{SECRET}'\n")
+    program.chmod(0o755)
+    document = one.record("it", "--key", str(key), env={"SSH_ASKPASS": str(program)})
+    repo = one.receipt(document["record"])["repo"]
+    assert (repo["dirty"], repo["dirty_paths"]) == (True, ["came.txt"])
+
+
 def test_t07_a_key_that_others_can_read_is_refused_as_ssh_does(one):
     key = one.key("alice")
     key.chmod(0o644)
