@@ -37,9 +37,9 @@ def _byte_code(original: Path) -> Path:
     """Return the file of a module's byte code, made as an import would make it where there is none of its like."""
     kept = Path(cache_from_source(str(original)))
     if not sys.dont_write_bytecode and not _is_current(kept, original.stat()):
-        from py_compile import compile as make  # what a child loads is not loaded here
+        import py_compile  # what a child loads is not loaded here
 
-        make(str(original), doraise=True)
+        py_compile.compile(str(original), doraise=True)
     return kept
 
 
