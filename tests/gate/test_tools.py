@@ -101,9 +101,11 @@ repos:
 LEFTHOOK = """\
 pre-push:
   jobs:
-    - run: git-ledger hook pre-push {1} {2}
+    - script: git-ledger
+      runner: sh
       use_stdin: true
 """
+SCRIPT = (".lefthook/pre-push/git-ledger", 'git-ledger hook pre-push "$@"\n')
 
 
 @pytest.fixture
@@ -112,6 +114,10 @@ def make_managed(make_hosted, tools, tmp_path):
 
     def make(file: str, text: str, *install: str):
         hosted = make_hosted(CONFIG, {"src/a": "1", file: text})
+        if text == LEFTHOOK:
+            hosted.repo.write(*SCRIPT, mode=0o755)
+            hosted.repo.commit()
+            hosted.repo.git("push", "-q", "--no-verify", "origin", "main")
         hosted.repo.env["PATH"] = f"{tools}:{hosted.repo.env['PATH']}"
         hosted.repo.env.update(PRE_COMMIT_HOME=str(tmp_path / "cache"), PREK_HOME=str(tmp_path / "prek"))
         done = subprocess.run(
@@ -158,6 +164,10 @@ def test_s06_a_real_push_through_a_hook_manager_from_a_linked_worktree_too(
     hosted.repo.git("worktree", "add", "-q", "-b", "topic", str(tmp_path / "linked"))
     done = push("origin", "topic", where=tmp_path / "linked")
     assert (done.returncode, "refs/heads/topic: evidence failed" in done.stdout) == (1, True), done.stdout
+    hosted.repo.git("checkout", "-q", "-b", "even", "origin/main")  # has nothing to push itself
+    done = push("origin", "main")
+    assert (done.returncode, "refs/heads/main: evidence failed" in done.stdout) == (1, True), done.stdout
+    hosted.repo.git("checkout", "-q", "main")
     hosted.record("it")
     done = push("origin", "topic", where=tmp_path / "linked")
     assert done.returncode == 0, done.stdout
