@@ -44,7 +44,7 @@ def command(output: Output, uninstall: bool, principal: str | None, ci: str | No
         signer = signer_of(output, session, key)
         steps = initialise(session, signer, principal=principal or user_name(session), python=sys.executable)
         steps += [] if ci is None else [lay_ci_file(session, ci)]
-        steps += dirt_beside(session.repo) or will_be_left(session.repo)
+        steps += [*dirt_beside(session.repo), *will_be_left(session.repo)]
     for step in steps:
         output.message(f"{'✓' if step.changed else '·'} {step.what}: {step.text}")
     if not uninstall and any(step.changed and step.what in ("configuration", "signer", "ci") for step in steps):

@@ -45,8 +45,8 @@ def _fitted(paragraph: str, width: int) -> str:
     if not paragraph.startswith(_KEPT) or all(len(line) <= width for line in lines):
         return paragraph
     column = max((found.start(3) for line in lines if (found := _EXAMPLE.match(line)) and found[3]), default=width)
-    make = _folded if width - column >= LEAST_COLUMN else _stacked
-    return _KEPT + "\n".join(part for line in lines for part in make(line, width))
+    lay = _folded if width - column >= LEAST_COLUMN else _stacked
+    return _KEPT + "\n".join(part for line in lines for part in lay(line, width))
 
 
 def _folded(line: str, width: int) -> Iterator[str]:

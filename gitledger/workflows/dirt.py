@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gitledger.manifest.leavings import OF_TESTS, mend_dirt
+from gitledger.manifest.leavings import OF_TESTS, ignoring_line, mend_dirt
 from gitledger.store.repository import Repository
 from gitledger.store.worktree import work_tree_state
 from gitledger.workflows.ci_files import PLACES
@@ -60,7 +60,7 @@ def dirt_beside(repo: Repository) -> list[Step]:
 def will_be_left(repo: Repository) -> list[Step]:
     """Return a step that names the lines that the tree's `.gitignore` lacks for what tests of Python leave behind.
 
-    Nothing is said where no Python is tracked or lies at hand, nor of what is dirt already.
+    Nothing is said where no Python is tracked or lies at hand, nor of what is dirt already and named as such.
     """
     if repo.worktree is None or not _has_python(repo):
         return []
@@ -80,7 +80,8 @@ def will_be_left(repo: Repository) -> list[Step]:
         for source, _, pattern, path in zip(*[iter(fields)] * 4, strict=False)
         if source.endswith(".gitignore") and not pattern.startswith("!")
     }
-    left = [line for line, path in OF_TESTS.items() if path not in ignored]
+    named_already = set(map(ignoring_line, dirt_of(repo)))
+    left = [line for line, path in OF_TESTS.items() if path not in ignored and line not in named_already]
     if not left:
         return []
     lines = " and ".join(f"`{line}`" for line in left)

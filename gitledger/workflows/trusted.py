@@ -46,11 +46,13 @@ def read_config(repo: Repository, commit: CommitId) -> Config:
     """
     text = repo.file_at(commit, CONFIG_PATH)
     if text is None:
-        raise ConfigError(
-            "no-config",
-            f"commit {commit[:12]} has no {CONFIG_PATH}",
-            "git ledger init, then commit the .gitledger folder",
+        is_written = repo.worktree is not None and (repo.worktree / CONFIG_PATH).exists()
+        way = (
+            "git add .gitledger && git commit"
+            if is_written
+            else "git ledger init, then commit the .gitledger folder"
         )
+        raise ConfigError("no-config", f"commit {commit[:12]} has no {CONFIG_PATH}", way)
     config = load_config(text, source=f"{commit[:12]}:{CONFIG_PATH}")
     check_forge_users(config)
     return config

@@ -74,9 +74,9 @@ def test_only_what_can_be_done_is_to_be_tried(hint, text):
 
 # --- hints: what stands behind "try:" can be typed or done ----------------------------------------------------------
 
-PROGRAMS = re.compile(r"(?:chmod|command|git|ls|mkdir|pip|rm|sbatch|sinfo|ssh-add|ssh-keygen)\b")
+PROGRAMS = re.compile(r"(?:chmod|command|git|kill|ls|mkdir|pip|rm|sbatch|sinfo|ssh-add|ssh-keygen)\b")
 EDITS = re.compile(
-    r"(?:add|ask|build|cd|check|commit|compare|correct|declare|end|give|hand|ignore|install|leave|let|list|look|lower|"
+    r"(?:add|ask|build|cd|check|commit|compare|correct|declare|end|free|give|hand|ignore|install|leave|let|list|look|lower|"
     r"make|mend|move|name|narrow|raise|record|retry|run|say|see|set|shorten|split|start|take|try|unlock|unset|upgrade|"
     r"update|use|wait|widen|write)\b"
 )

@@ -192,6 +192,11 @@ def test_what_tests_leave_is_named_by_the_lines_that_let_it_be(make_project):
         "leavings: add `__pycache__/` and `.coverage` to .gitignore: what tests leave makes the next run dirty"
     )
     assert advice in project.ledger("init").err
+    project.repo.write(".venv/pyvenv.cfg", "")
+    said = project.ledger("init").err
+    assert "add `.venv/` to .gitignore and commit that" in said
+    assert advice in said, "one after the other would be two stumbles"
+    (project.path / ".venv/pyvenv.cfg").unlink()
     env = {"PYTHONDONTWRITEBYTECODE": ""}
     project.ledger("record", "--shard", "lint", env=env)
     again = project.ledger("record", "--shard", "lint", env=env)
@@ -208,6 +213,16 @@ def test_what_tests_leave_is_named_by_the_lines_that_let_it_be(make_project):
     assert "gitignore" not in project.ledger("init").err
     project.ledger("run", "--all", env=env)
     assert "gitignore" not in project.ledger("status").out
+
+
+def test_a_configuration_that_is_written_and_not_committed_is_to_be_committed_and_not_written_anew(make_project):
+    project = make_project(CONFIG, FILES)
+    project.repo.git("rm", "-q", "--cached", "-r", ".gitledger")
+    project.repo.git("commit", "-q", "-m", "without")
+    said = project.ledger("status", expect=2).err
+    assert "[no-config]; try: git add .gitledger && git commit" in said
+    project.repo.git("clean", "-qfd")
+    assert "[no-config]; try: git ledger init, then commit" in project.ledger("status", expect=2).err
 
 
 def test_a_clone_is_sent_to_fetch_before_it_is_sent_to_record(project, tmp_path):
