@@ -133,7 +133,7 @@ def test_u11_bad_durations_are_warned_of_and_the_parts_still_make_up_the_suite(m
 def test_u09_more_parts_than_files_run_nothing_and_say_why(make_split):
     project = make_split({"tests/test_a.py": TEST.format(n=5)})
     done = project.ledger("record", "--shard", PARTS[0], expect=5)
-    assert "3 parts of 1 files" in done.out
+    assert "3 parts of 1 file:" in done.out
     assert project.verify()[0] == "failed"
 
 
