@@ -134,14 +134,17 @@ class LibgitObjects:
         Loose ones first: what `git pack-refs` moves meanwhile is then found packed.
         """
         names: set[str] = set()
-        for folder, _, files in os.walk(self._common / prefix):
-            below = Path(folder).relative_to(self._common).as_posix()
+        root = f"{self._common}/"
+        for folder, _, files in os.walk(root + prefix.removesuffix("/")):
+            below = folder.removeprefix(root)
             names.update(f"{below}/{file}" for file in files if not file.endswith(".lock"))
         try:
             packed = (self._common / "packed-refs").read_bytes()
         except OSError:
             return names
-        pattern = rb"^[0-9a-f]+ (" + re.escape(prefix.encode("utf-8", "surrogateescape")) + rb"[^\n]+)$"
+        if (spelt := prefix.encode("utf-8", "surrogateescape")) not in packed:
+            return names
+        pattern = rb"^[0-9a-f]+ (" + re.escape(spelt) + rb"[^\n]+)$"
         names.update(os.fsdecode(name) for name in re.findall(pattern, packed, re.MULTILINE))
         return names
 
