@@ -55,7 +55,7 @@ def test_of_eleven_annotations_ten_are_shown_and_the_last_says_so():
     assert len(annotation_lines([finding()] * MAX_ANNOTATIONS)) == MAX_ANNOTATIONS
     lines = annotation_lines([finding()] * (MAX_ANNOTATIONS + 5))
     assert len(lines) == MAX_ANNOTATIONS
-    assert lines[-1].endswith("::6 more findings, in the log of this step")
+    assert lines[-1].endswith("::6 more findings, in this step's log")
     assert annotation_lines([note("n", "7", "s", expected="", found="")]) == []
 
 
