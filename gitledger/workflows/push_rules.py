@@ -91,7 +91,9 @@ def rules_of_remote(
         return replace(none, unknown=error.message)
     none = replace(none, source=source)
     if commit is None:
-        return replace(none, absent=f"no policy at {source} yet: this push is not judged")
+        text = f"{source} names no default branch, so there is no policy: this push is not judged"
+        mend = "" if known is None else f"; where it has one: git remote set-head {known} BRANCH"
+        return replace(none, absent=text + mend)
     try:
         hooks = read_config(repo, commit).hooks
     except ConfigError as error:

@@ -114,7 +114,7 @@ def test_s18_a_remote_that_hangs_before_its_policy_is_known_is_no_remote_without
     assert any(
         "can't be asked for its policy: git ls-remote did not end within 0.3 s" in text for text in done.messages
     ) is (mode != "off")
-    assert not any("no policy at" in text for text in done.messages)
+    assert not any("there is no policy" in text for text in done.messages)
 
 
 def test_s06_a_push_without_new_evidence_makes_no_connection_of_its_own(make_pushing, silent_server):
@@ -262,6 +262,20 @@ def test_a_commit_that_can_not_be_read_here_is_not_taken_for_none(make_pushing, 
     done = push(hosted, "origin", f"{commit}:refs/heads/topic", env=where)
     assert (done.returncode, "refs/heads/topic: can't be judged" in done.stdout) == (1, True), done.stdout
     assert stands(hosted, "refs/heads/topic") == ""
+
+
+def test_a_remote_whose_head_names_no_branch_is_said_to_have_no_policy_and_how_it_gets_one(make_pushing):
+    """As a server's HEAD of `master` beside a branch `main`: whoever pushes learns that nothing judges."""
+    hosted = make_pushing()
+    hosted.ledger("init")
+    hosted.repo.git("remote", "set-head", "-d", "origin")
+    hosted.repo.git("--git-dir", str(hosted.server), "symbolic-ref", "HEAD", "refs/heads/master")
+    done = push(hosted, "origin", "main:topic")
+    assert (done.returncode, "origin names no default branch" in done.stdout) == (0, True)
+    assert "git remote set-head origin BRANCH" in done.stdout
+    hosted.repo.git("remote", "set-head", "origin", "main")
+    assert push(hosted, "origin", "main:another").returncode == 1
+    assert push(hosted, "origin", "main").returncode == 1
 
 
 def test_no_variable_says_of_a_push_that_it_is_our_own(make_pushing):
