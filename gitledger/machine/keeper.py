@@ -341,6 +341,10 @@ class Keeper:
         for pid in self.tree():
             send(pid, signum)
             send(pid, SIGCONT)  # a stopped process takes no TERM
+        self.signal_group(signum)
+
+    def signal_group(self, signum: int) -> None:
+        """Where there is no /proc to find processes by, send a signal to the command's process group."""
         if not os.path.isdir("/proc/self"):
             try:
                 os.killpg(self.main, signum)
@@ -367,6 +371,7 @@ class Keeper:
     def kill_all(self) -> None:
         """KILL until no child is left: under a subreaper that means no descendant, whoever forks meanwhile."""
         give_up = time.monotonic() + KILL_S
+        self.signal_group(SIGKILL)
         while self.reap() and time.monotonic() < give_up:
             for pid in self.tree():
                 send(pid, SIGKILL)

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -50,9 +50,15 @@ class Bench:
         return self.log.read_bytes()
 
     def driver(
-        self, command: list[str], options: str = "", before: str = "", after: str = "", **popen
+        self,
+        command: list[str],
+        options: str = "",
+        before: str = "",
+        after: str = "",
+        launcher: Sequence[str] = (),
+        **popen,
     ) -> subprocess.Popen[str]:
-        """Start a real driver process (it prints the ChildExit's fields, then runs `after`)."""
+        """Start a real driver process (it prints the ChildExit's fields, then runs `after`), by `launcher`."""
         source = f"""
             import os, sys
             from dataclasses import asdict
@@ -70,7 +76,7 @@ class Bench:
         root = str(Path(__file__).parents[2])
         popen = {"stdout": subprocess.PIPE, "text": True, **popen}
         self.drivers.append(
-            subprocess.Popen([sys.executable, str(path)], env={**self.env, "PYTHONPATH": root}, **popen)
+            subprocess.Popen([*launcher, sys.executable, str(path)], env={**self.env, "PYTHONPATH": root}, **popen)
         )
         return self.drivers[-1]
 

@@ -832,3 +832,19 @@ def test_a_driver_without_a_descriptor_left_says_which_limit_it_met(bench):
     said, _ = driver.communicate(timeout=60)
 
     assert said.strip() == "keeper-failed run fewer shards at once, or raise `ulimit -n`"
+
+
+@linux
+def test_r05_without_proc_a_time_out_still_ends_the_whole_process_group(bench, pids, eventually):
+    """As on systems that have none: who ignores TERM is not found by descent there."""
+    hidden = ["unshare", "--map-root-user", "--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"]
+    if subprocess.run([*hidden, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no mount namespace to be had here")
+    inner = "trap '' TERM; sh -c 'echo $$ > $PIDS/child; while :; do sleep 0.05; done'"
+    driver = bench.driver(["sh", "-c", inner], options="timeout_s=0.5, grace_s=0.2", launcher=hidden)
+
+    said, _ = driver.communicate(timeout=60)
+
+    assert "'timed_out': True" in said
+    assert pids.all()
+    assert eventually(lambda: not pids.alive())
