@@ -123,7 +123,7 @@ RULES = (
         "a submodule that was never fetched is an input that is not here",
         f"{WORKTREE}:a_submodule_that_was_never_fetched_counts_where_it_is_an_input",
         "store/worktree",
-        'absent.append(f"{path}/")',
+        'found.absent.append(f"{path}/")',
         "pass",
     ),
     _rule(
