@@ -54,6 +54,7 @@ class Known:
     _configs: dict[str, Config] = field(default_factory=dict)
     _inputs: dict[int, Inputs] = field(default_factory=dict)
     _placed: dict[tuple[CommitId, str], Placed] = field(default_factory=dict)
+    _prepared: set[tuple[CommitId, str]] = field(default_factory=set)
     _commits: dict[CommitId, CommitInfo | None] = field(default_factory=dict)
     _faults: dict[CommitId, tuple[NoteFault, ...]] = field(default_factory=dict)
     _parents: dict[CommitId, tuple[CommitId, ...] | None] = field(default_factory=dict)
@@ -70,6 +71,26 @@ class Known:
             seen=Seen(see(session, view), {commit: marks_of(lines) for commit, lines in dropped.against.items()}),
             dropped=dropped,
             order=order or {},
+        )
+
+    def reopened(self, session: Session) -> Known:
+        """Return the same knowledge for another session on the same repository, in a process that was forked off.
+
+        What is plain values is shared; whatever holds on to an open repository is read anew.
+        """
+        return Known(
+            session=session,
+            view=session.ledger.view(),
+            seen=self.seen,
+            dropped=self.dropped,
+            order=self.order,
+            _trusted=self._trusted,
+            _configs=self._configs,
+            _placed=self._placed,
+            _commits=self._commits,
+            _faults=self._faults,
+            _parents=self._parents,
+            _memories=self._memories,
         )
 
     @property
@@ -127,6 +148,15 @@ class Known:
         A commit that this clone lacks says nothing, unless the clone is shallow: then it may be an ancestor, and a
         failure on it must not be overlooked.
         """
+        found = self.open(commit, repository)
+        key = (commit, repository)
+        if key not in self._prepared:
+            self._prepared.add(key)
+            self._read_ahead(found)
+        return found
+
+    def open(self, commit: CommitId, repository: str) -> Placed:
+        """Return what `evidence` returns, and prepare for no look at results."""
         key = (commit, repository)
         if key not in self._placed:
             lines = (*self.view.lines(commit), *self.dropped.against.get(commit, ()))
@@ -135,7 +165,6 @@ class Known:
                 (tree, sort_records([_placed(item, tree) for item in opened], repository=repository))
                 for tree in self._trees_of(commit, opened)
             )
-            self._read_ahead(self._placed[key])
         return self._placed[key]
 
     def _read_ahead(self, placed: Placed) -> None:

@@ -46,7 +46,8 @@ def read_config(repo: Repository, commit: CommitId) -> Config:
     """
     text = repo.file_at(commit, CONFIG_PATH)
     if text is None:
-        is_written = repo.worktree is not None and (repo.worktree / CONFIG_PATH).exists()
+        top = repo.worktree
+        is_written = top is not None and commit == repo.head() and (top / CONFIG_PATH).exists()
         way = (
             "git add .gitledger && git commit"
             if is_written
