@@ -54,6 +54,9 @@ def model(name, config, weights):
 model("tiny", config, weights)
 model("half", config, {name: value.bfloat16() for name, value in weights.items()})
 model("longer", config | {"num_hidden_layers": 4}, weights)
+model("crossed", config, weights | linear("encoder.layer.1.crossattention.self.query", 32, 32))
+sizes = {"intermediate_size": 64, "max_position_embeddings": 64, "type_vocab_size": 2}
+model("decoder", config | sizes | {"is_decoder": True}, weights)
 model("poisoned", config, weights | {"encoder.layer.2.output.dense.bias": torch.full((32,), float("nan"))})
 (root / "broken").mkdir()
 (root / "broken" / "config.json").write_text(json.dumps(config))
@@ -249,6 +252,7 @@ def test_l07_layers_are_inclusive_at_both_ends(bench):
     [
         ("broken", "load-failed", "load"),
         ("longer", "model-mismatch", "load"),
+        ("crossed", "model-mismatch", "load"),
         ("poisoned", "output-invalid", "check"),
         ("zeros.pt2", "output-invalid", "check"),
     ],
@@ -555,6 +559,15 @@ def test_a_head_that_the_layers_do_not_need_may_be_lacking_or_too_much(bench, tm
     subprocess.run([TORCH, "-c", HEADED, str(tmp_path / "roberta")], check=True, timeout=120)
     report = one(bench(), "--model", "roberta", env={"GITLEDGER_DOWNLOAD_DIR": str(tmp_path)})
     assert (report.status, report.layers.total) == ("passed", 2)
+
+
+def test_a_bert_of_another_arithmetic_is_not_computed_by_the_plain_encoder(bench):
+    """A decoder's mask: the plain encoder would leave it out, from the reference too, and both would agree."""
+    lab = bench()
+    plain, masked = one(lab, "--model", "tiny"), one(lab, "--model", "decoder")
+    assert masked.layers.total == plain.layers.total == 3
+    assert masked.forward.reference.inputs_digest == plain.forward.reference.inputs_digest
+    assert masked.forward.output_digest != plain.forward.output_digest
 
 
 def test_the_plain_encoder_agrees_with_transformers(models):

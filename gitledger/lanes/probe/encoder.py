@@ -13,12 +13,34 @@ from typing import Any
 from gitledger.lanes.probe.faults import ProbeError
 from gitledger.lanes.probe.subject import Subject
 
-__all__ = ["MODEL_TYPES", "load_encoder"]
+__all__ = ["is_plain", "load_encoder", "read_config"]
 
-MODEL_TYPES = ("bert",)
+_MODEL_TYPES = ("bert",)
 SEQUENCE = 32
 """Tokens of the seeded input."""
 _PREFIXES = ("", "bert.")
+_OF_A_LAYER = frozenset(
+    f"{part}.{kind}"
+    for part in (
+        *("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense"),
+        *("attention.output.LayerNorm", "intermediate.dense", "output.dense", "output.LayerNorm"),
+    )
+    for kind in ("weight", "bias")
+)
+"""The tensors of one layer, all of which are computed with."""
+
+
+def is_plain(config: dict[str, Any]) -> bool:
+    """Tell whether a model's arithmetic is the one that stands here.
+
+    Any other would be computed wrongly twice, as the reference and as what is measured, and they would agree.
+    """
+    return (
+        config["model_type"] in _MODEL_TYPES
+        and config.get("hidden_act", "gelu") == "gelu"
+        and config.get("position_embedding_type", "absolute") == "absolute"
+        and not any(config.get(key) for key in ("is_decoder", "add_cross_attention", "quantization_config"))
+    )
 
 
 def load_encoder(
@@ -89,13 +111,20 @@ class Weights:
         return self._handles[full].get_tensor(full)
 
     def check_layers(self, declared: int) -> int:
-        """Return the number of layers; raises `model-mismatch` where configuration and weights disagree."""
+        """Return the number of layers; raises `model-mismatch` where configuration and weights disagree.
+
+        So it is where a layer has tensors that nothing here computes with.
+        """
         head = f"{self._prefix}encoder.layer."
-        found = {int(name[len(head) :].partition(".")[0]) for name in self._handles if name.startswith(head)}
+        parts = [name[len(head) :].partition(".") for name in self._handles if name.startswith(head)]
+        found = {int(number) for number, _, _ in parts}
         if found != set(range(declared)):
             raise ProbeError(
                 "model-mismatch", f"layers: {declared} in the configuration, {len(found)} in the weights"
             )
+        unknown = sorted({tensor for _, _, tensor in parts} - _OF_A_LAYER)
+        if unknown:
+            raise ProbeError("model-mismatch", f"the weights have {unknown[0]}, which no layer of BERT has")
         return declared
 
     def dtype_name(self) -> str:
@@ -168,11 +197,6 @@ def _layer(config: dict[str, Any], weights: Weights, number: int) -> Any:
 
     heads = int(config["num_attention_heads"])
     at = f"encoder.layer.{number}"
-    activation = config.get("hidden_act", "gelu")
-    if activation != "gelu":
-        raise ProbeError(
-            "load-failed", f"the plain encoder has no activation {activation!r}; install transformers"
-        )
 
     class Layer(nn.Module):
         def __init__(self) -> None:

@@ -32,7 +32,7 @@ def load_hugging_face(root: Path, config: dict[str, Any], layers: tuple[int, int
     try:
         import transformers
     except ImportError as error:
-        text = f"a model of type {config['model_type']} needs transformers: pip install 'git-ledger[lanes-hf]'"
+        text = f"this model of type {config['model_type']} needs transformers: pip install 'git-ledger[lanes-hf]'"
         raise ProbeError("dependency-missing", text) from error
 
     dtype = "dtype" if int(transformers.__version__.partition(".")[0]) >= 5 else "torch_dtype"

@@ -229,10 +229,10 @@ def _load(request: dict[str, Any]) -> Any:
     root = snapshot(Path(request["root"]), request["files"], Path("model").absolute())
     layers = request["start"], request["end"]
     if request["form"] == "folder":
-        from gitledger.lanes.probe.encoder import MODEL_TYPES, load_encoder, read_config
+        from gitledger.lanes.probe.encoder import is_plain, load_encoder, read_config
 
         config = read_config(root)
-        if config["model_type"] in MODEL_TYPES:
+        if is_plain(config):
             _import_safetensors()
             return load_encoder(root, config, files, layers, seed)
         from gitledger.lanes.probe.hugging_face import load_hugging_face
