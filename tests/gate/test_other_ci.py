@@ -58,7 +58,9 @@ def test_our_action_plans_records_and_judges(hosted, make_github, pull_request, 
     github = make_github(hosted, event, secrets=secrets, source=flow)
     assert github.run() == "failure"
     assert "mode is 'gaet'" in github.logs["gate"]
-    flow.write_text(ACTION.replace('needs: "${{ toJSON(needs) }}", key', 'needs: "", key'))  # a misspelt expression
+    flow.write_text(
+        ACTION.replace('needs: "${{ toJSON(needs) }}", key', 'needs: "", key')
+    )  # a misspelt expression
     github = make_github(hosted, event, secrets=secrets, source=flow)
     assert github.run() == "failure"
     assert "jobs-unknown" in github.logs["gate"]
