@@ -111,6 +111,10 @@ def command(
     request = request_of(config, asked)
     if trace and request.command is None:
         raise UsageError("usage", "--trace watches a command, and none is to run", "leave --trace out")
+    if request.command is None and request.report is not None:
+        from gitledger.workflows.reports import expect_leftover
+
+        expect_leftover(request.report, session.repo.worktree or output.directory)
     if timeout is not None:
         try:
             request = replace(request, timeout_s=nearer(request.timeout_s, parse_duration(timeout)))

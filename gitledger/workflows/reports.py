@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from gitledger.config.schema import ResultsConfig
-from gitledger.errors import DecodeError
+from gitledger.errors import DecodeError, UsageError
 from gitledger.machine.child import ChildExit
 from gitledger.records.ids import ShardKey
 from gitledger.suites.ctrf import summarise_ctrf
@@ -24,7 +24,7 @@ from gitledger.suites.report_file import (
 from gitledger.suites.reportlog import summarise_reportlog
 from gitledger.suites.result import SuiteResult, conclude
 
-__all__ = ["look_at_report", "report_changed_ns", "result_of_leftover", "result_of_run"]
+__all__ = ["expect_leftover", "look_at_report", "report_changed_ns", "result_of_leftover", "result_of_run"]
 
 
 def look_at_report(results: ResultsConfig, root: Path) -> FileStamp | None:
@@ -62,6 +62,19 @@ def result_of_run(
         return is_written_between(earlier, now)
 
     return _read(results, root, ended, is_fresh)
+
+
+def expect_leftover(report: ResultsConfig, root: Path) -> None:
+    """Raise `UsageError` `report-missing` where no report lies there: a misspelt name is no red run.
+
+    Of a run that has ended a missing report says something; of one that nobody has watched it says nothing.
+    """
+    if not any(stamp(path) is not None for path in report_files(root, report)):
+        raise UsageError(
+            "report-missing",
+            f"--{report.kind} {report.file!a}: there is no such file below the work tree's top folder",
+            "name the report that the run has left, from the top folder on",
+        )
 
 
 def result_of_leftover(report: ResultsConfig, root: Path, now: datetime) -> SuiteResult:

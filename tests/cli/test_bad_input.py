@@ -611,11 +611,14 @@ entries(2, "no-remote", {"no-remote-at-all": ["sync"], "no-such-remote": ["sync"
 entries(2, "unknown-code", {"no-such-code": ["explain", "nonsense"]}, args)
 entries(2, "unknown-topic", {"no-such-page": ["help", "nonsense"]}, args)
 entries(
-    1,
+    2,
     "report-missing",
-    {"a-report-that-is-not-there": ["record", "--shard", "x", "--paths", "src", "--junit", "none.xml", "--json"]},
+    {
+        f"a-report-that-is-not-there-{kind}": ["record", "--shard", "x", "--paths", "src", f"--{kind}", "none"]
+        for kind in ("junit", "reportlog", "ctrf")
+    }
+    | {"a-report-of-a-declared-shard-that-is-not-there": [*RECORD, "--junit", "none.xml"]},
     args,
-    finding=True,
 )
 
 
@@ -674,11 +677,10 @@ entries(
     finding=True,
 )
 entries(
-    1,
+    2,
     "report-missing",
     {"a-report-that-is-a-folder": Path.mkdir, "a-report-that-is-a-pipe": os.mkfifo},
     with_report,
-    finding=True,
 )
 
 

@@ -184,6 +184,16 @@ def test_a_report_recorded_after_the_fact_is_unwitnessed_and_does_not_count(make
     assert project.record("it", "--junit", str(report), expect=1)["outcome"] == "failed"
 
 
+@pytest.mark.parametrize("file", ["nope.xml", "out/*.xml"])
+def test_a_report_that_is_not_there_is_an_error_and_no_red_run_that_uses_up_an_attempt(make_one, file):
+    project = make_one(PASSING)
+    done = project.ledger("record", "--shard", "it", "--junit", file, expect=2)
+    assert done.err.startswith(f"error: --junit '{file}': there is no such file")
+    assert "[report-missing]" in done.err
+    assert project.plan() == {"it": ("stale", "never-recorded")}
+    assert project.ledger("show", "--json").document["records"] == []
+
+
 def test_pytest_ledger_hands_over_to_the_one_recorder(make_one):
     import subprocess
 
