@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from gitledger.manifest.leavings import mend_dirt
+from gitledger.manifest.leavings import ignoring_line, mend_dirt
 from gitledger.wording import counted, suggested
 
 if TYPE_CHECKING:  # whoever records needs no judgement
@@ -23,6 +23,7 @@ __all__ = [
     "record_lines",
     "status_text",
     "table",
+    "uncommitted_lines",
     "verdict_text",
 ]
 
@@ -71,10 +72,17 @@ def plan_text(union: Union, uncommitted: Iterable[tuple[str, Sequence[str]]], *,
         lines.append(paint(line, choice.verdict, color=color))
     counts = summarise(union)
     lines.append(", ".join(f"{number} {verdict}" for verdict, number in counts.items()))
+    return "\n".join([*lines, *uncommitted_lines(uncommitted)]) + "\n"
+
+
+def uncommitted_lines(uncommitted: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
+    """Return a line for each shard that uncommitted edits would make stale, and what lets leavings of tests be."""
+    lines, left = [], []
     for name, paths in uncommitted:
         shown = ", ".join(escaped(path) for path in paths[:3])
         lines.append(f"uncommitted edits would make {name} stale: {shown}")
-    return "\n".join(lines) + "\n"
+        left += [path for path in paths if ignoring_line(path)]
+    return [*lines, f"tests leave these behind: {mend_dirt(left)}"] if left else lines
 
 
 def _plan_row(choice: Choice) -> tuple[str, str, str, str]:

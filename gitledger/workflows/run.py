@@ -22,6 +22,7 @@ from gitledger.machine.sole import sole_driver
 from gitledger.manifest.chain import CHAIN_FILES
 from gitledger.manifest.leavings import mend_dirt
 from gitledger.records.ids import ShardKey
+from gitledger.report.text import uncommitted_lines
 from gitledger.store.worktree import work_tree_state
 from gitledger.trust.signer import Signer
 from gitledger.verdict.select import Choice
@@ -95,7 +96,11 @@ def run(
         for fault in used_up.values():
             watch.news(f"{fault.message} [{fault.code}]")
         result = RunResult(commit=target, asked=asked, union=found.union, max_attempts=limit, faults=used_up)
-        if todo:
+        if not todo:  # the dirty tree that a run would refuse is no reason to say that all is well
+            hints = [(str(item.key), item.paths) for item in found.uncommitted if item.key in asked]
+            for line in uncommitted_lines(hints):
+                watch.news(line)
+        else:
             config = found.case.inputs.config
             notes_identity(session, config.notes)  # without one no receipt could be stored
             refuse_dirt(session, config, [choice.shard.key for choice in todo])
