@@ -76,7 +76,7 @@ def _settings(output: Output, files: tuple[str, ...], place: str | None) -> int:
 
 def _write(path: Path, text: str) -> None:
     if path.exists():
-        raise UsageError("unwritable", f"{path} is there already", "-o another file, or take it away")
+        raise UsageError("unwritable", f"{path} is there already", f"rm {path} (or name another file by -o)")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")

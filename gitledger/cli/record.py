@@ -161,7 +161,11 @@ def _what(config: Config, words: tuple[str, ...]) -> UsageError:
     if named is not None:
         hint = f"git ledger record --shard {named}"
         return UsageError("usage", f"a shard is named by --shard, not by {named!a} alone", hint)
-    hint = f"git ledger record --shard {declared[0]}" if declared else "--shard NAME, or --capability FILE"
+    hint = (
+        f"git ledger record --shard {declared[0]}"
+        if declared
+        else "git ledger record --shard NAME (or --capability FILE)"
+    )
     return UsageError("usage", "what is to be recorded?", hint)
 
 

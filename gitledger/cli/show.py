@@ -88,7 +88,7 @@ def _find(session: Session, what: str) -> CommitEntry:
         found = find_record(session, what)
         if found is None and _HEX.match(what):
             text = f"no record or commit begins with {what!a}"
-            hint = "git ledger log, which prints both; git ledger sync --fetch-only brings those of others"
+            hint = "git ledger log (it prints both; git ledger sync --fetch-only brings those of others)"
             raise UsageError("unknown-record", text, hint) from None
         if found is None:
             raise

@@ -100,7 +100,7 @@ def _still_running(file: Path) -> MachineError:
     pids = " ".join(map(str, _keepers(file)))
     text = "what a driver that was killed had started still runs"
     return MachineError(
-        "run-in-progress", text, f"kill {pids}; then run again" if pids else "end it, then run again"
+        "run-in-progress", text, f"kill {pids} (and run again)" if pids else "end it, then run again"
     )
 
 

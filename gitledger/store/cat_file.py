@@ -162,5 +162,5 @@ def _unavailable(oid: str, why: str) -> StoreError:
     return StoreError(
         "object-unavailable",
         f"git could not get object {oid}: {why}",
-        "git fsck; in a partial clone: check that its remote can be reached",
+        "git fsck (in a partial clone: check that its remote can be reached)",
     )

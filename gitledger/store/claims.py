@@ -34,7 +34,7 @@ def subjects_in(objects: GitObjects, blob: BlobId) -> Iterator[str]:
         raise StoreError(
             "notes-tree-repeats",
             f"note {blob} of {size} bytes stands in a folder that repeats itself, and may be of any commit",
-            "git ledger fsck, which names the ref that holds it",
+            "git ledger fsck (it names the ref that holds it)",
         )
     for line in split_lines([objects.read_blob(blob) or b""]):
         try:

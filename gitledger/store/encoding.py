@@ -49,7 +49,9 @@ def object_corrupt(kind: str, oid: str) -> StoreError:
 
 def object_missing(kind: str, oid: str) -> StoreError:
     """Return the error of an object that something in the repository names and the repository lacks."""
-    return StoreError("object-missing", f"{kind} {oid} is missing", "git fsck, then git fetch --refetch")
+    return StoreError(
+        "object-missing", f"{kind} {oid} is missing", "git fsck (then git fetch --refetch, where a remote has it)"
+    )
 
 
 def blob_id(content: bytes, object_format: str) -> BlobId:

@@ -424,7 +424,7 @@ def _endless(tree: TreeId) -> StoreError:
     return StoreError(
         "notes-tree-repeats",
         f"notes tree {tree} stands in its own ledger again and again: no notes tree is like that",
-        "git ledger fsck, which names the ref that holds it",
+        "git ledger fsck (it names the ref that holds it)",
     )
 
 

@@ -23,7 +23,7 @@ def store_unwritable(folder: Path, why: str) -> StoreError:
 def ref_locked(lock: Path) -> StoreError:
     """Return the error of a ref whose lock file another process holds, or left behind."""
     return StoreError(
-        "ref-locked", f"{lock} is held by another process", f"rm {lock}, once no git process is running"
+        "ref-locked", f"{lock} is held by another process", f"rm {lock} (once no git process is running)"
     )
 
 

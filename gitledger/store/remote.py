@@ -195,5 +195,5 @@ def not_published(remote: str, why: str) -> StoreError:
     return StoreError(
         "publish-failed",
         f"the ledger could not be published to {remote}: {why}",
-        f"git ledger sync {remote}, when it can be reached; everything is kept here",
+        f"git ledger sync {remote} (when it can be reached; everything is kept here)",
     )

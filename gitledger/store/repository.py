@@ -24,7 +24,7 @@ __all__ = ["Repository", "open_repository"]
 _DISCOVERY = ("GIT_DIR", "GIT_COMMON_DIR", "GIT_WORK_TREE", "GIT_CEILING_DIRECTORIES")
 _FACTS = ("--is-shallow-repository", "--show-object-format", "--absolute-git-dir", "--git-common-dir")
 _HEADS = "refs/heads/"
-_TOO_OLD = "git --version: 2.39 or newer is needed"
+_TOO_OLD = "git --version (2.39 or newer is needed)"
 _REF_PLACES = ("refs/{}", "refs/tags/{}", "refs/heads/{}", "refs/remotes/{}", "refs/remotes/{}/HEAD")
 """Where git looks for a short name, and in what order (gitrevisions(7))."""
 _REF_PART = re.compile(r"[^~^@:]*(?:@(?!\{)[^~^@:]*)*")
@@ -164,9 +164,11 @@ class Repository:
         name = env.get("GIT_AUTHOR_NAME") or self.config("author.name") or self.config("user.name")
         email = env.get("GIT_AUTHOR_EMAIL") or self.config("author.email") or self.config("user.email")
         identity = Identity(name=_clean(name), email=_clean(email or env.get("EMAIL")))
-        for key, value in (("user.name", identity.name), ("user.email", identity.email)):
+        asked = (("user.name", identity.name, '"Your Name"'), ("user.email", identity.email, "you@example.org"))
+        for key, value, example in asked:
             if not value:
-                raise UsageError("no-identity", f"git has no {key} to write commits with", f"git config {key} …")
+                hint = f"git config {key} {example}"
+                raise UsageError("no-identity", f"git has no {key} to write commits with", hint)
         return identity
 
     def file_at(self, commit: CommitId, path: str) -> bytes | None:
@@ -302,7 +304,9 @@ def _back_end(git: Git, common_dir: Path, object_format: str, settings: Config) 
 
 def _not_found(path: Path, reason: str) -> UsageError:
     if "not a git repository" in reason:
-        return UsageError("not-a-repository", f"{path} is not inside a git repository", "git init, or give -C DIR")
+        return UsageError(
+            "not-a-repository", f"{path} is not inside a git repository", "git init (or give -C DIR)"
+        )
     if "dubious ownership" in reason:
         hint = f"git config --global --add safe.directory {path}"
         return UsageError("repository-not-owned", f"the repository at {path} is owned by another user", hint)

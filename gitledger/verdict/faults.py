@@ -45,9 +45,9 @@ def _missing(choices: Iterable[Choice]) -> Iterator[Finding]:
 
 
 _HOW = {
-    "coverage-missing": ", with a command that measures (pytest --cov); or write `coverage: none` for it",
-    "other-command": ", without words of your own, and with PYTEST_ADDOPTS unset",
-    "untrusted": ", with a key that policy lists (`git ledger explain untrusted`)",
+    "coverage-missing": "with a command that measures, pytest --cov; or write `coverage: none` for it",
+    "other-command": "without words of your own, and with PYTEST_ADDOPTS unset",
+    "untrusted": "with a key that policy lists: git ledger explain untrusted",
 }
 """How it has to be recorded for that to mend it."""
 
@@ -61,7 +61,8 @@ def _remedy(choice: Choice) -> str:
     record = f"git ledger record --shard {choice.shard.key}"
     if choice.reason == "dirty" and choice.about is not None:
         return f"{mend_dirt(choice.about.held.receipt.repo.dirty_paths)}; then {record}"
-    return f"{record}{_HOW.get(choice.reason, '')}"
+    how = _HOW.get(choice.reason)
+    return f"git ledger record --shard {choice.shard.key} ({how})" if how else record
 
 
 def _disagreements(choices: Iterable[Choice], situation: Situation) -> Iterator[Finding]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 
 from gitledger.records.ids import Digest, ShardKey
 from gitledger.verdict.finding import Finding, blocking, note
 
-__all__ = ["judge_pins", "redefined"]
+__all__ = ["accepting", "judge_pins", "redefined"]
 
 Definitions = Mapping[ShardKey, Digest]
 
@@ -17,8 +18,18 @@ def redefined(judged: Definitions, trusted: Definitions) -> frozenset[ShardKey]:
     return frozenset(key for key, digest in judged.items() if trusted.get(key, digest) != digest)
 
 
-def judge_pins(judged: Definitions, trusted: Definitions, *, pinned: bool, accepted: bool) -> Iterator[Finding]:
-    """Yield shards that vanished or changed against the trusted ref; they block unless accepted or not pinned."""
+def accepting(source: str) -> str:
+    """Return the command by which a maintainer accepts a change of what `source`, the policy's ref, declares."""
+    return f"git ledger verify --policy-from {shlex.quote(source)} --accept-shards (a maintainer's to say)"
+
+
+def judge_pins(
+    judged: Definitions, trusted: Definitions, *, pinned: bool, accepted: bool, source: str
+) -> Iterator[Finding]:
+    """Yield shards that vanished or changed against the trusted ref; they block unless accepted or not pinned.
+
+    `source` is that ref as a person would type it.
+    """
     make = blocking if pinned and not accepted else note
     found = "accepted by --accept-shards" if accepted else ""
     for key in sorted(set(trusted) - set(judged)):
@@ -28,7 +39,7 @@ def judge_pins(judged: Definitions, trusted: Definitions, *, pinned: bool, accep
             key,
             expected="every shard of the policy's ref",
             found=found or "the judged commit does not declare it",
-            remedy="git ledger verify --accept-shards, by a maintainer",
+            remedy=accepting(source),
         )
     for key in sorted(redefined(judged, trusted)):
         yield make(
@@ -37,5 +48,5 @@ def judge_pins(judged: Definitions, trusted: Definitions, *, pinned: bool, accep
             key,
             expected="the definition of the policy's ref",
             found=found or "another definition in the judged commit",
-            remedy="git ledger verify --accept-shards, by a maintainer",
+            remedy=accepting(source),
         )

@@ -8,6 +8,7 @@ from gitledger.dataclass import dataclass
 from gitledger.records.ids import NodeId, ShardKey
 from gitledger.records.outcomes import TestOutcome
 from gitledger.verdict.finding import Finding, blocking, note
+from gitledger.verdict.pins import accepting
 from gitledger.verdict.select import Choice
 
 __all__ = ["TestLists", "judge_tests"]
@@ -20,7 +21,8 @@ class TestLists:
     """The files that policy names, as sets of node ids; None where policy names none.
 
     `pinned` are the shards of the policy's ref where these alone may answer for a required test: a shard that the
-    judged change adds is the change's own word. None: every shard may.
+    judged change adds is the change's own word. None: every shard may. `source` is that ref as it is
+    typed.
     """
 
     __test__ = False
@@ -29,6 +31,7 @@ class TestLists:
     required_tests: frozenset[str] | None = None
     allow_skipped: bool = False
     pinned: frozenset[ShardKey] | None = None
+    source: str = "origin/main"
 
     @property
     def names_tests(self) -> bool:
@@ -113,9 +116,7 @@ def _required(passed_in: Mapping[str, set[ShardKey]], lists: TestLists) -> Itera
             "policy.required_tests",
             expected="every listed test to have passed",
             found=found,
-            remedy="git ledger verify --accept-shards, by a maintainer"
-            if added
-            else "record the shard that holds them, or mend the list",
+            remedy=accepting(lists.source) if added else "record the shard that holds them, or mend the list",
         )
     extra = passed_in.keys() - lists.required_tests
     if extra:

@@ -154,7 +154,7 @@ def word_faults(script: Place, *, job: str, is_gate: bool) -> Iterator[Finding]:
                 place_of(call.line, job),
                 expected="the policy of the branch that the change is to land on",
                 found=own[0] if own else "verify without --policy-from: the change judges itself",
-                remedy="git ledger gate, or verify --policy-from origin/main",
+                remedy="git ledger gate (or git ledger verify --policy-from origin/main)",
             )
         loose = [option for option in LOOSE if call.has(option)]
         if call.command in ("gate", "verify") and loose:

@@ -353,7 +353,7 @@ def _self(line: int, job: str, found: str) -> Finding:
         place_of(line, job),
         expected="the policy of the branch that the change is to land on",
         found=found,
-        remedy="git ledger gate, or verify --policy-from origin/main",
+        remedy="git ledger gate (or git ledger verify --policy-from origin/main)",
     )
 
 
@@ -388,5 +388,5 @@ def judges_another(line: int, job: str, found: str) -> Finding:
         place_of(line, job),
         expected="the commit that the runner is about, where it was checked out",
         found=found,
-        remedy="git ledger gate, and no more",
+        remedy="git ledger gate (and no more)",
     )

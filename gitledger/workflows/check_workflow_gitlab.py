@@ -142,7 +142,7 @@ def gitlab_faults(flow: Pipeline) -> Iterator[Finding]:
             place_of(flow.body.line, ""),
             expected="a job that runs git ledger gate",
             found=f"none of {counted(len(flow.jobs), 'job')} does",
-            remedy="git ledger init --ci gitlab, which writes a component that holds",
+            remedy="git ledger init --ci gitlab (it writes a component that holds)",
         )
     for gate in gates:
         yield from _gate_faults(flow, gate)

@@ -45,7 +45,7 @@ def no_gate(flow: Workflow) -> Iterator[Finding]:
             place_of(flow.body.get("jobs").line, ""),
             expected="a job that runs git ledger gate",
             found=f"none of {counted(len(flow.jobs), 'job')} does",
-            remedy="git ledger init --ci github, which writes a workflow that holds",
+            remedy="git ledger init --ci github (it writes a workflow that holds)",
         )
 
 

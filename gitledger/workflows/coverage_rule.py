@@ -12,6 +12,7 @@ from gitledger.records.threshold import parse_threshold
 from gitledger.store.repository import Repository
 from gitledger.suites.coverage_settings import CoverageSettings, coverage_settings
 from gitledger.verdict.finding import Finding, blocking, note
+from gitledger.verdict.pins import accepting
 from gitledger.verdict.situation import CoverageRule
 
 __all__ = ["coverage_pin", "coverage_rule"]
@@ -75,11 +76,12 @@ def coverage_pin(
     trusted: tuple[CommitId, Config],
     *,
     accepted: bool,
+    source: str,
 ) -> Iterator[Finding]:
     """Yield `coverage-redefined` where the judged commit counts coverage otherwise than the trusted one.
 
     What is measured, left out and excluded is told by the judged commit's files, which its runs obeyed; the
-    threshold is the trusted one in any case.
+    threshold is the trusted one in any case. `source` is the trusted ref as a person would type it.
     """
     was, now = _digest(repo, *trusted), _digest(repo, *judged)
     if was == now:
@@ -91,7 +93,7 @@ def coverage_pin(
         "coverage",
         expected="the coverage configuration of the policy's commit",
         found="another threshold, source, omission, exclusion or option",
-        remedy="--accept-shards, once a maintainer has looked",
+        remedy=accepting(source),
     )
 
 

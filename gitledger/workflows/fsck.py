@@ -288,7 +288,7 @@ def _refs(session: Session, _: Checked) -> Iterator[Problem]:
         yield Problem(kind="inbox", subject=name, detail=detail, remedy="git ledger sync")
     for lock in lock_files(repo):
         detail = "a lock file: some process is writing, or was killed"
-        yield Problem(kind="lock", subject=str(lock), detail=detail, remedy=f"rm {lock}, once no git is running")
+        yield Problem(kind="lock", subject=str(lock), detail=detail, remedy=f"rm {lock} (once no git is running)")
 
 
 def _repeating(session: Session) -> Iterator[Problem]:

@@ -115,7 +115,8 @@ def _coverage_pin(
     repo: Repository, trusted: Trusted, judged: tuple[CommitId, Config], *, accepted: bool
 ) -> Iterator[Finding]:
     if trusted.config.policy.pin_shards and not trusted.is_self:
-        yield from coverage_pin(repo, judged, (trusted.commit, trusted.config), accepted=accepted)
+        theirs, source = (trusted.commit, trusted.config), trusted.source
+        yield from coverage_pin(repo, judged, theirs, accepted=accepted, source=source)
 
 
 def definitions(config: Config) -> dict[ShardKey, Digest]:

@@ -157,7 +157,8 @@ def verify(
 
 def pins_of(case: Case, *, accept_shards: bool) -> tuple[Finding, ...]:
     """Return what pinned definitions have against the judged commit's shards."""
-    return tuple(judge_pins(case.judged, case.pinned, pinned=_is_pinned(case), accepted=accept_shards))
+    pinned, source = _is_pinned(case), case.trusted.source
+    return tuple(judge_pins(case.judged, case.pinned, pinned=pinned, accepted=accept_shards, source=source))
 
 
 def _is_pinned(case: Case) -> bool:

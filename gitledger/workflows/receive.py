@@ -194,6 +194,6 @@ def _body(ref: BodyRef, view: LedgerView, own: LedgerView) -> bytes:
     if blob is None:
         blob = own.body(ref.oid)
     if blob is None:
-        raise DecodeError("body-missing", f"body {ref.oid} is not there", "git ledger sync, at the source")
+        raise DecodeError("body-missing", f"body {ref.oid} is not there", "git ledger sync (at the source)")
     check_body(ref, blob)
     return blob

@@ -124,7 +124,7 @@ class ShardRuns:
         """Refuse to run on another commit than the others, or on a tree that is not the commit's."""
         if before.head != self.target:
             text = f"HEAD moved from {self.target[:12]} to {before.head[:12]}; commits are never mixed"
-            raise Stop(UsageError("head-moved", text, "git ledger run, which begins with what is stale there"))
+            raise Stop(UsageError("head-moved", text, "git ledger run (it begins with what is stale there)"))
         dirt = {*before.state.changed, *before.state.untracked, *before.shadows}
         if dirt and not alone:
             raise NotAlone

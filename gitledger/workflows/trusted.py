@@ -51,7 +51,7 @@ def read_config(repo: Repository, commit: CommitId) -> Config:
         way = (
             "git add .gitledger && git commit"
             if is_written
-            else "git ledger init, then commit the .gitledger folder"
+            else "git ledger init && git add .gitledger && git commit"
         )
         raise ConfigError("no-config", f"commit {commit[:12]} has no {CONFIG_PATH}", way)
     config = load_config(text, source=f"{commit[:12]}:{CONFIG_PATH}")
@@ -107,6 +107,7 @@ def read_lists(repo: Repository, trusted: Trusted, *, allow_skipped: bool) -> Te
         expected_skips=_read_ids(repo, trusted.commit, policy.expected_skips, "policy.expected_skips"),
         required_tests=_read_ids(repo, trusted.commit, policy.required_tests, "policy.required_tests"),
         allow_skipped=allow_skipped,
+        source=trusted.source,
     )
 
 

@@ -85,6 +85,10 @@ _OPTION = re.compile(r"-{1,2}[a-z]")
 _VARIABLE = re.compile(r"[A-Z_]+=")
 _YAML = re.compile(r"(- )?[a-z_]+: ")
 """A line to be written into a workflow; `check-workflow` says it as it stands there."""
+_ASIDE = re.compile(r" \(.*\)$")
+_QUOTED = re.compile(r"""'[^']*'|"[^"]*\"|`[^`]*`""")
+_PROSE = re.compile(r"[,;:](?: |$)|…| (?:or|then|once|with|by) ")
+"""What follows a command and is no part of it: who copies the line would hand it over as words."""
 MAKERS = {"blocking": "remedy", "note": "remedy", "Finding": "remedy"}
 
 
@@ -95,6 +99,13 @@ def is_followable(hint: str, path: str) -> bool:
     if _OPTION.match(hint) or _VARIABLE.match(hint) or (_YAML.match(hint) and "/check_workflow" in path):
         return True
     return bool(PROGRAMS.match(hint) or EDITS.match(hint))
+
+
+def is_whole(hint: str) -> bool:
+    """Tell whether a hint that begins with a command or an option is no more than that, an aside at its end apart."""
+    if not (PROGRAMS.match(hint) or _OPTION.match(hint)):
+        return True
+    return not _PROSE.search(_QUOTED.sub("Q", _ASIDE.sub("", hint)))
 
 
 def hint_of(call: ast.Call) -> ast.expr | None:
@@ -126,6 +137,9 @@ def texts_of(value: ast.expr | None, names: dict[str, list[ast.expr]], depth: in
         case ast.Name(id=name) if depth < 3:
             for found in names.get(name, ()):
                 yield from texts_of(found, names, depth + 1)
+        case ast.Call(func=ast.Name(id=name)) if depth < 3:
+            for found in names.get(f"{name}()", ()):
+                yield from texts_of(found, names, depth + 1)
         case ast.Subscript(value=ast.Name(id=name)) | ast.Call(func=ast.Attribute(value=ast.Name(id=name))):
             for found in names.get(name, ()):
                 for item in found.values if isinstance(found, ast.Dict) else [found]:
@@ -140,11 +154,32 @@ def test_what_stands_behind_try_can_be_typed_or_done():
         for node in ast.walk(tree):
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
                 names.setdefault(node.targets[0].id, []).append(node.value)
+            if isinstance(node, ast.FunctionDef):
+                said = [item.value for item in ast.walk(node) if isinstance(item, ast.Return) and item.value]
+                names.setdefault(f"{node.name}()", []).extend(said)
         for node in ast.walk(tree):
             if isinstance(node, ast.Call):
                 for text in texts_of(hint_of(node), names):
                     seen += 1
-                    if not is_followable(text, path):
+                    if not is_followable(text, path) or not is_whole(text):
                         found.append(f"{path}:{node.lineno}: {text}")
     assert not found, "\n".join(found)
-    assert seen > 250, f"this test has lost sight of the hints: it found {seen}"
+    assert seen > 300, f"this test has lost sight of the hints: it found {seen}"
+
+
+@pytest.mark.parametrize(
+    ("hint", "whole"),
+    [
+        ("git ledger verify --accept-shards, by a maintainer", False),
+        ("--accept-shards, once a maintainer has looked", False),
+        ("git ledger record --shard add, without words of your own", False),
+        ("git ledger gate or verify", False),
+        ("git config user.name …", False),
+        ("git ledger verify --policy-from origin/main --accept-shards (a maintainer's to say)", True),
+        ("git add .gitledger && git commit", True),
+        ('git config user.name "Your Name, of here"', True),
+        ("commit the change, then git ledger run", True),
+    ],
+)
+def test_a_command_that_a_hint_begins_with_stands_alone(hint, whole):
+    assert is_whole(hint) == whole

@@ -106,12 +106,12 @@ def test_a_run_of_another_command_is_told_of_the_variable_that_may_have_made_it_
     project = make_project(CONFIG, {"src/a": "1"})
     project.ledger("record", "--shard", "lint", "--", "true", "too", expect=1)
     said = project.ledger("verify", expect=1).out
-    assert "git ledger record --shard lint, without words of your own, and with PYTEST_ADDOPTS unset" in said
+    assert "git ledger record --shard lint (without words of your own, and with PYTEST_ADDOPTS unset)" in said
 
 
 @pytest.mark.parametrize(
     ("config", "way_out"),
-    [("", "rm .gitledger/config.yaml, then git ledger init"), ("version: 1\n", "write `repository: NAME`")],
+    [("", "rm .gitledger/config.yaml && git ledger init"), ("version: 1\n", "write `repository: NAME`")],
 )
 def test_a_configuration_that_init_leaves_alone_is_not_said_to_be_mended_by_init(make_project, config, way_out):
     project = make_project(CONFIG, {"src/a": "1"})
@@ -142,7 +142,7 @@ def test_a_stranger_s_newer_run_is_named_where_an_older_receipt_of_other_inputs_
         said = project.ledger(*args, expect=status).out
         assert "covers these inputs, but its signature does not count (unknown-signer): SHA256:" in said, args
     assert (
-        "try: git ledger record --shard lint, with a key that policy lists"
+        "try: git ledger record --shard lint (with a key that policy lists"
         in project.ledger("verify", expect=1).out
     )
 
@@ -222,7 +222,7 @@ def test_a_configuration_that_is_written_and_not_committed_is_to_be_committed_an
     said = project.ledger("status", expect=2).err
     assert "[no-config]; try: git add .gitledger && git commit" in said
     project.repo.git("clean", "-qfd")
-    assert "[no-config]; try: git ledger init, then commit" in project.ledger("status", expect=2).err
+    assert "[no-config]; try: git ledger init && git add .gitledger" in project.ledger("status", expect=2).err
 
 
 def test_a_clone_is_sent_to_fetch_before_it_is_sent_to_record(project, tmp_path):
@@ -245,7 +245,7 @@ def test_a_clone_is_sent_to_fetch_before_it_is_sent_to_record(project, tmp_path)
             CONFIG.replace("command", "comand"),
             "unknown key shards.lint.comand [unknown-key]; did you mean command?",
         ),
-        ("", "[config-syntax]; try: rm .gitledger/config.yaml, then git ledger init"),
+        ("", "[config-syntax]; try: rm .gitledger/config.yaml && git ledger init"),
     ],
 )
 def test_init_says_of_a_configuration_that_can_t_be_read_that_it_is_broken_and_where(make_project, config, said):

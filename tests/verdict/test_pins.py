@@ -12,7 +12,7 @@ ONE, TWO = Digest("1" * 64), Digest("2" * 64)
 def _pins(judged, trusted, *, pinned=True, accepted=False):
     return [
         (item.code, item.subject, item.blocks)
-        for item in judge_pins(judged, trusted, pinned=pinned, accepted=accepted)
+        for item in judge_pins(judged, trusted, pinned=pinned, accepted=accepted, source="origin/main")
     ]
 
 
@@ -32,7 +32,9 @@ def test_f10_deleting_every_shard_names_them_all():
 def test_f10_a_deleted_shard_blocks_a_verdict_that_else_passes(world):
     world.record()
     assert world.judge().passed
-    assert not world.judge(*judge_pins({L1: ONE}, {L1: ONE, L2: ONE}, pinned=True, accepted=False)).passed
+    assert not world.judge(
+        *judge_pins({L1: ONE}, {L1: ONE, L2: ONE}, pinned=True, accepted=False, source="origin/main")
+    ).passed
 
 
 def test_t06_policy_of_the_trusted_ref_judges_whatever_the_change_says(world):
@@ -48,7 +50,7 @@ def test_new_shards_and_unchanged_ones_are_no_finding():
 
 
 def test_what_a_maintainer_accepts_is_printed_and_blocks_nothing():
-    found = list(judge_pins({L1: TWO}, {L1: ONE, L2: ONE}, pinned=True, accepted=True))
+    found = list(judge_pins({L1: TWO}, {L1: ONE, L2: ONE}, pinned=True, accepted=True, source="origin/main"))
     assert [(item.blocks, item.found) for item in found] == [(False, "accepted by --accept-shards")] * 2
 
 

@@ -89,7 +89,9 @@ def pins(old: dict[str, str], new: dict[str, str], *, more: str = "", accepted: 
     configs = [load_config((BASE + text).encode(), source="config") for text in ("", more)]
     return [
         (item.code, item.blocks)
-        for item in coverage_pin(repo, ("new", configs[1]), ("old", configs[0]), accepted=accepted)
+        for item in coverage_pin(
+            repo, ("new", configs[1]), ("old", configs[0]), accepted=accepted, source="origin/main"
+        )
     ]
 
 
