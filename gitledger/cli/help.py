@@ -151,7 +151,7 @@ def _context(root: click.Context, name: str) -> click.Context:
     assert isinstance(root.command, click.Group)  # noqa: S101 - narrows the type
     found = root.command.get_command(root, name)
     assert found is not None  # noqa: S101 - narrows the type: every name of COMMANDS is a command
-    return click.Context(found, info_name=name, parent=root)
+    return found.context_class(found, info_name=name, parent=root)
 
 
 def _reference(root: click.Context) -> Iterator[str]:

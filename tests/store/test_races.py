@@ -52,6 +52,7 @@ def start_writer(git_dir, name: str, count: int, back_end: str = "libgit") -> su
         env={**os.environ, "GIT_TEST_FSYNC": "0"},  # nobody pulls the plug here
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        bufsize=0,  # a line that is read alone must not take along those behind it
     )
 
 
