@@ -21,6 +21,18 @@ def test_the_file_is_laid_once_and_then_left_alone(project, kind, template, plac
     said = project.ledger("init", "--ci", kind).err
     path = project.path / place
     assert path.read_text() == (HOOKS / template).read_text()
+    head = path.read_text().partition(
+        "\nname:" if kind == "github" else "\nspec:" if kind == "gitlab" else "\nset -eu"
+    )[0]
+    key = "LEDGER_KEY" if kind != "gitlab" else "GITLEDGER_SIGNING_KEY"
+    for need in (
+        key,
+        "policy.ci_key_fingerprints",
+        "policy.allowed_signers",
+        "allowed_signers: `git ledger init --key",
+    ):
+        assert need in head, need
+    assert "git+https://HOST/OWNER/git-ledger@COMMIT" in head
     assert f"✓ ci: wrote {place}" in said
     assert f"`git add .gitledger {place} && git commit`" in said
     assert bool(path.stat().st_mode & 0o100) is (kind == "shell")
