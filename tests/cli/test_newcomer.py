@@ -316,3 +316,16 @@ def test_a_word_that_is_no_record_is_not_fetched(make_project):
     project = make_project(CONFIG, FILES)
     said = project.ledger("show", "12345678", expect=2).err
     assert "no record or commit begins with '12345678' [unknown-record]; try: git ledger log" in said
+
+
+def test_a_key_that_init_was_handed_is_said_not_to_be_kept_until_it_is(make_project):
+    """The next record would find no key, or sign with another one."""
+    project = make_project(CONFIG, {"src/a": "1"})
+    other = str(project.key("bob"))
+    said = project.ledger("init", "--key", other, "--principal", "bob").err
+    variable = "GITLEDGER_SIGNING_KEY" in project.repo.env
+    command = f"export GITLEDGER_SIGNING_KEY={other}" if variable else f"git config gitledger.signingKey {other}"
+    assert f"to sign with it in this clone: {command}\n" in said
+    project.repo.git("config", "gitledger.signingKey", other)
+    said = project.ledger("init", "--key", other, env={"GITLEDGER_SIGNING_KEY": ""}).err
+    assert "in this clone" not in said
