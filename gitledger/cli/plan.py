@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gitledger.cli.output import Output
-from gitledger.cli.world import enter, say_what_is_missing, with_json, with_offline, with_policy
+from gitledger.cli.world import beside_edits, enter, say_what_is_missing, with_json, with_offline, with_policy
 from gitledger.errors import EXIT_NO, EXIT_YES, UsageError
 from gitledger.wording import counted
 
@@ -71,7 +71,8 @@ def command(
         from gitledger.workflows.unpublished import unpublished
 
         waiting = {} if form is not None else unpublished(session)
-        found = planned(session, target, edits, policy_from=policy_from, carry=carry)
+        with beside_edits(output, session, target):
+            found = planned(session, target, edits, policy_from=policy_from, carry=carry)
     if form is not None:
         text = _formatted(output, session, found, form, max_jobs, include, sbatch, spool)
         output.result(text)

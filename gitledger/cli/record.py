@@ -10,7 +10,16 @@ import click
 
 from gitledger.cli.output import Output
 from gitledger.cli.streams import OutputError, abandon_stdout
-from gitledger.cli.world import BegunLook, enter, signer_of, user_name, warn_of_stranger, with_json, with_key
+from gitledger.cli.world import (
+    BegunLook,
+    beside_edits,
+    enter,
+    signer_of,
+    user_name,
+    warn_of_stranger,
+    with_json,
+    with_key,
+)
 from gitledger.errors import UsageError
 from gitledger.wording import counted, suggested
 
@@ -91,35 +100,52 @@ def command(
     from gitledger.workflows.target import head_of
     from gitledger.workflows.trusted import read_config
 
-    config = read_config(session.repo, head_of(session))
-    if capability is not None:
-        others = (shard, variant, junit, reportlog, ctrf, mode, timeout, paths, extra_paths, exclude_paths, words)
-        if any(others) or unsigned or best_effort or trace:
-            raise UsageError("usage", "--capability stands alone, with --key and --json", "leave the others out")
-        return _record_capability(output, session, config, capability, key=key, as_json=as_json)
-    if shard is None:
-        raise _what(config, words)
-    asked = Asked(
-        shard=shard,
-        variant=variant,
-        command=words,
-        paths=paths,
-        extra_paths=extra_paths,
-        excluded_paths=exclude_paths,
-        report=_report_of({"junit": junit, "reportlog": reportlog, "ctrf": ctrf}),
-    )
-    request = request_of(config, asked)
-    if trace and request.command is None:
-        raise UsageError("usage", "--trace watches a command, and none is to run", "leave --trace out")
-    if request.command is None and request.report is not None:
-        from gitledger.workflows.reports import expect_leftover
+    head = head_of(session)
+    named = () if shard is None else (shard if variant is None else f"{shard}@{variant}",)
+    with beside_edits(output, session, head, named):
+        config = read_config(session.repo, head)
+        if capability is not None:
+            others = (
+                shard,
+                variant,
+                junit,
+                reportlog,
+                ctrf,
+                mode,
+                timeout,
+                paths,
+                extra_paths,
+                exclude_paths,
+                words,
+            )
+            if any(others) or unsigned or best_effort or trace:
+                raise UsageError(
+                    "usage", "--capability stands alone, with --key and --json", "leave the others out"
+                )
+            return _record_capability(output, session, config, capability, key=key, as_json=as_json)
+        if shard is None:
+            raise _what(config, words)
+        asked = Asked(
+            shard=shard,
+            variant=variant,
+            command=words,
+            paths=paths,
+            extra_paths=extra_paths,
+            excluded_paths=exclude_paths,
+            report=_report_of({"junit": junit, "reportlog": reportlog, "ctrf": ctrf}),
+        )
+        request = request_of(config, asked)
+        if trace and request.command is None:
+            raise UsageError("usage", "--trace watches a command, and none is to run", "leave --trace out")
+        if request.command is None and request.report is not None:
+            from gitledger.workflows.reports import expect_leftover
 
-        expect_leftover(request.report, session.repo.worktree or output.directory)
-    if timeout is not None:
-        try:
-            request = replace(request, timeout_s=nearer(request.timeout_s, parse_duration(timeout)))
-        except ValueError as error:
-            raise UsageError("bad-duration", f"--timeout {timeout!a}: {error}", "--timeout 30m") from error
+            expect_leftover(request.report, session.repo.worktree or output.directory)
+        if timeout is not None:
+            try:
+                request = replace(request, timeout_s=nearer(request.timeout_s, parse_duration(timeout)))
+            except ValueError as error:
+                raise UsageError("bad-duration", f"--timeout {timeout!a}: {error}", "--timeout 30m") from error
     signer = None if unsigned else signer_of(output, session, key)
     mode = mode or _mode_of(output.environ.get("GITLEDGER_MODE") or "local")
     _warn_of_mode(output, mode, config.policy, signer)

@@ -8,6 +8,7 @@ import click
 
 from gitledger.cli.output import Output
 from gitledger.cli.world import (
+    beside_edits,
     enter,
     signer_of,
     user_name,
@@ -97,6 +98,7 @@ def command(
     from gitledger.errors import UsageError
     from gitledger.machine.interrupts import Interrupts
     from gitledger.workflows.run import RunRequest, run
+    from gitledger.workflows.target import head_of
 
     if collect is not None and (engine or spool or shards):
         raise UsageError("usage", "--collect stands alone: it runs nothing", "git ledger run --collect DIR")
@@ -127,7 +129,7 @@ def command(
     else:
         signer = None if unsigned else signer_of(output, session, key)
         warn_of_stranger(output, session, signer, policy_from=policy_from)
-        with Interrupts() as interrupts:
+        with beside_edits(output, session, head_of(session), shards), Interrupts() as interrupts:
             try:
                 if engine == "slurm":
                     place = None if spool is None else output.directory / spool

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from gitledger.cli.output import Output
-from gitledger.cli.world import enter, say_what_is_missing, with_json
+from gitledger.cli.world import beside_edits, enter, say_what_is_missing, with_json
 
 
 @click.command("status", short_help="One screen: recorded, unpublished, stale, what next")
@@ -28,7 +28,8 @@ def command(output: Output, as_json: bool) -> int:
 
     session = enter(output)
     head = head_of(session)
-    found = plan(session, head)
+    with beside_edits(output, session, head):
+        found = plan(session, head)
     waiting = unpublished(session)
     stale = [str(choice.shard.key) for choice in found.union.choices if choice.verdict == "stale"]
     if stale:

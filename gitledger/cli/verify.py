@@ -7,7 +7,7 @@ from functools import partial
 import click
 
 from gitledger.cli.output import Output
-from gitledger.cli.world import enter, say_what_is_missing, with_json, with_offline, with_policy
+from gitledger.cli.world import beside_edits, enter, say_what_is_missing, with_json, with_offline, with_policy
 from gitledger.errors import EXIT_NO, EXIT_YES
 
 
@@ -51,14 +51,15 @@ def command(
 
     session = enter(output, offline=offline)
     target = target_of(session, commit)
-    found = verify(
-        session,
-        target,
-        policy_from=policy_from,
-        at=at,
-        accept_shards=accept_shards,
-        allow_skipped=allow_skipped,
-    )
+    with beside_edits(output, session, target):
+        found = verify(
+            session,
+            target,
+            policy_from=policy_from,
+            at=at,
+            accept_shards=accept_shards,
+            allow_skipped=allow_skipped,
+        )
     judged, verdict, document = None, found.verdict, found.encode
     if lanes:
         from gitledger.workflows.lanes import judge_release, united, united_document

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,9 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from gitledger.cli.output import Output
+from gitledger.errors import ConfigError, UsageError
 from gitledger.wording import suggested
 
 if TYPE_CHECKING:
+    from gitledger.records.ids import CommitId
     from gitledger.store.edits import Edits
     from gitledger.store.inbox import Aside
     from gitledger.trust.signer import Signer
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BegunLook",
+    "beside_edits",
     "enter",
     "now",
     "say_what_is_missing",
@@ -82,6 +86,32 @@ class BegunLook:
     def taken(self) -> Edits | None:
         """Return the look, None where it has to be made anew."""
         return self._edits if time.monotonic() - self._began_s < self.LASTS_S else None
+
+
+@contextmanager
+def beside_edits(
+    output: Output, session: Session, commit: CommitId, shards: Sequence[str] = ()
+) -> Generator[None]:
+    """Say once, after the body, that the configuration is edited and not committed, if so.
+
+    Where committing it would mend an error of the committed one (`shards` are those asked for), that error's hint
+    says so instead.
+    """
+    from gitledger.workflows.config_at_hand import config_at_hand
+
+    found = config_at_hand(session.repo, commit)
+    try:
+        yield
+    except ConfigError as error:
+        if found is not None:
+            error.hint = found.hint(error, shards)
+        raise
+    except UsageError as error:
+        if found is not None and error.code == "dirty-start":
+            output.message(f"git ledger: {found.sentence}")
+        raise
+    if found is not None:
+        output.message(f"git ledger: {found.sentence}")
 
 
 def say_what_is_missing(output: Output, session: Session) -> None:

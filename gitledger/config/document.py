@@ -17,7 +17,7 @@ from typing import NoReturn
 from gitledger.dataclass import dataclass
 from gitledger.errors import ConfigError
 
-__all__ = ["MAX_CONFIG_BYTES", "MAX_CONFIG_DEPTH", "Document", "Value", "read_document"]
+__all__ = ["MAX_CONFIG_BYTES", "MAX_CONFIG_DEPTH", "Document", "Value", "path_of", "read_document"]
 
 MAX_CONFIG_BYTES = 1 << 20
 """A configuration file."""
@@ -45,6 +45,8 @@ _WORDS: dict[str, bool | None] = {
     "False": False,
     "FALSE": False,
 }
+
+_COMMIT = re.compile(r"\A[0-9a-f]{4,64}:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ class _Builder:
     roots: list[Value] = field(default_factory=list)
 
     def fail(self, line: int, text: str) -> NoReturn:
-        raise ConfigError("config-syntax", f"{self.source}:{line}: {text}", f"mend {self.source}")
+        raise ConfigError("config-syntax", f"{self.source}:{line}: {text}", f"mend {path_of(self.source)}")
 
     def child_path(self, line: int) -> str:
         if not self.stack:
@@ -136,6 +138,11 @@ class _Builder:
         return Decimal(text) if _FRACTION.match(text) else text
 
 
+def path_of(source: str) -> str:
+    """Return the file that somebody can edit: `source` without the commit (`03fe…:PATH`) that it was read from."""
+    return _COMMIT.sub("", source)
+
+
 def read_document(text: bytes, *, source: str) -> Document:
     """Return the one document that UTF-8 `text` holds; `source` names it in messages.
 
@@ -145,14 +152,14 @@ def read_document(text: bytes, *, source: str) -> Document:
         raise ConfigError(
             "config-too-large",
             f"{source}: {len(text)} bytes, more than the limit of {MAX_CONFIG_BYTES}",
-            f"shorten {source}",
+            f"shorten {path_of(source)}",
         )
     builder = _Builder(source)
     try:
         decoded = text.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         line = text.count(b"\n", 0, error.start) + 1
-        raise ConfigError("config-syntax", f"{source}:{line}: not UTF-8", f"mend {source}") from error
+        raise ConfigError("config-syntax", f"{source}:{line}: not UTF-8", f"mend {path_of(source)}") from error
     for event in _events(decoded, source):
         _consume(builder, event)
     if not builder.roots:
@@ -170,10 +177,10 @@ def _events(text: str, source: str) -> Iterator[object]:
         mark = error.problem_mark or error.context_mark
         where = f"{source}:{mark.line + 1}" if mark else source
         problem = " ".join(str(error.problem or error.context or "not YAML").split())
-        raise ConfigError("config-syntax", f"{where}: {problem}", f"mend {source}") from error
+        raise ConfigError("config-syntax", f"{where}: {problem}", f"mend {path_of(source)}") from error
     except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
         problem = ascii(" ".join(str(error).split())[:120])[1:-1]
-        raise ConfigError("config-syntax", f"{source}: not YAML: {problem}", f"mend {source}") from error
+        raise ConfigError("config-syntax", f"{source}: not YAML: {problem}", f"mend {path_of(source)}") from error
 
 
 def _consume(builder: _Builder, event: object) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 from decimal import Decimal
 from typing import NoReturn, TypeVar
 
-from gitledger.config.document import Document, Value
+from gitledger.config.document import Document, Value, path_of
 from gitledger.errors import ConfigError
 from gitledger.records.decode import shown
 from gitledger.records.limits import MAX_TEXT_BYTES
@@ -59,7 +59,7 @@ class Section:
         """Raise the error of one key."""
         where = self.document.where(self.at(key))
         path = self.shown_path(key) or "the configuration"
-        raise ConfigError(code, f"{where}: {path}: {text}", f"mend {self.document.source}")
+        raise ConfigError(code, f"{where}: {path}: {text}", f"mend {path_of(self.document.source)}")
 
     def names(self) -> Iterator[str]:
         """Iterate over the keys in file order."""

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
+
 CONFIG = """\
 version: 1
 repository: demo
 shards:
   lint: {paths: [src], command: "true", results: exit-status}
 """
+EDITED = "the configuration is edited and not committed; it counts once it is: git commit .gitledger/config.yaml"
+MORE = CONFIG + '  more: {paths: [src], command: "true", results: exit-status}\n'
+COMMANDS = (["plan"], ["run"], ["record", "--shard", "lint"], ["status"], ["verify"])
 
 
 def test_run_says_of_uncommitted_edits_what_plan_says_where_nothing_is_stale(make_project):
@@ -32,3 +37,68 @@ def test_plan_and_status_and_run_say_what_lets_leavings_of_tests_be(make_project
     project.repo.write("src/a", "2")
     project.repo.commit({".gitignore": "__pycache__/\n"})
     assert "tests leave" not in project.ledger("plan").out
+
+
+@pytest.mark.parametrize("staged", [False, True])
+def test_an_edited_configuration_is_said_once_not_to_count_yet(make_project, staged):
+    project = make_project(CONFIG, {"src/a": "1"})
+    project.record("lint")
+    for args in COMMANDS:
+        assert "the configuration is edited" not in project.ledger(*args).err, args
+    project.repo.write(".gitledger/config.yaml", MORE)
+    if staged:
+        project.repo.git("add", ".gitledger")
+    for args in COMMANDS:
+        assert project.ledger(*args, expect=None).err.count(EDITED) == 1, args
+    project.repo.commit()
+    for args in COMMANDS:
+        assert "the configuration is edited" not in project.ledger(*args, expect=None).err, args
+    project.repo.write(".gitledger/config.yaml", CONFIG)
+    assert "the configuration is edited" not in project.ledger("plan", "HEAD~1").err
+
+
+def test_a_run_that_an_edited_configuration_makes_dirty_says_why(make_project):
+    project = make_project(CONFIG, {"src/a": "1"})
+    project.repo.write(".gitledger/config.yaml", MORE)
+    said = project.ledger("run", expect=2).err
+    assert said.count(EDITED) == 1
+    assert "[dirty-start]" in said
+
+
+@pytest.mark.parametrize("args", [["record", "--shard", "more"], ["run", "more"]])
+def test_a_shard_that_is_declared_and_not_committed_is_to_be_committed(make_project, args):
+    project = make_project(CONFIG, {"src/a": "1"})
+    project.repo.write(".gitledger/config.yaml", MORE)
+    said = project.ledger(*args, expect=2).err
+    assert "no shard 'more' is declared [unknown-shard]; try: git commit .gitledger/config.yaml (" in said
+    assert said.count("\n") == 1
+    said = project.ledger(*args[:-1], "lints", expect=2).err
+    assert "did you mean lint?" in said, "the commit would not mend this one"
+
+
+@pytest.mark.parametrize("args", COMMANDS)
+def test_a_configuration_that_is_broken_in_the_commit_and_mended_beside_it_is_to_be_committed(make_project, args):
+    project = make_project(CONFIG.replace("[src]", "7"), {"src/a": "1"})
+    said = project.ledger(*args, expect=2).err
+    assert "[config-value]; try: mend .gitledger/config.yaml\n" in said
+    project.repo.write(".gitledger/config.yaml", CONFIG)
+    said = project.ledger(*args, expect=2).err
+    assert "[config-value]; try: git commit .gitledger/config.yaml (" in said
+    assert said.count("\n") == 1
+
+
+def test_a_configuration_that_is_broken_beside_the_commit_is_said_to_be(make_project):
+    project = make_project(CONFIG, {"src/a": "1"})
+    project.record("lint")
+    project.repo.write(".gitledger/config.yaml", "version: [\n")
+    said = project.ledger("plan").err
+    assert "the configuration is edited and not committed, and broken: .gitledger/config.yaml:" in said
+    assert "[config-syntax]; try: mend .gitledger/config.yaml" in said
+
+
+def test_line_ends_that_git_turns_are_no_edit_of_the_configuration(make_project):
+    project = make_project(CONFIG, {"src/a": "1"})
+    project.record("lint")
+    project.repo.git("config", "core.autocrlf", "true")
+    project.repo.write(".gitledger/config.yaml", CONFIG.replace("\n", "\r\n"))
+    assert "the configuration is edited" not in project.ledger("plan").err
