@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["ASIDES", "counted", "suggested"]
+import re
+
+__all__ = ["ASIDES", "counted", "shortened", "suggested"]
 
 ASIDES = ("did you mean ", "known: ")
 """How hints begin that name what there is, and are nothing to type."""
@@ -18,3 +20,19 @@ def suggested(hint: str) -> str:
     if not hint:
         return ""
     return f"; {hint}" if hint.startswith(ASIDES) else f"; try: {hint}"
+
+
+def shortened(text: str, limit: int) -> str:
+    """Return at most `limit` characters of a text, `…` behind what was cut.
+
+    An id in which the cut would fall keeps twelve digits, the fewest that we print;
+    the text may be by so much longer.
+    """
+    if len(text) <= limit:
+        return text
+    end = limit - 1
+    for found in re.finditer(r"(?<![0-9a-z])[0-9a-f]{12,64}(?![0-9a-z])", text[max(0, end - 64) : end + 64]):
+        start = max(0, end - 64) + found.start()
+        if start < end < start + 12:
+            end = start + 12
+    return text if end >= len(text) else text[:end] + "…"

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from gitledger.verdict.finding import Finding
-from gitledger.wording import counted, suggested
+from gitledger.wording import counted, shortened, suggested
 
 __all__ = ["MAX_SUMMARY_BYTES", "summary_text"]
 
@@ -22,7 +22,7 @@ _SPECIAL = frozenset("\\`*_[]<>|~&#!@")
 
 def cell(text: str, limit: int = _MAX_CELL) -> str:
     """Return a string from outside as Markdown that shows it and does nothing else."""
-    short = text if len(text) <= limit else text[: limit - 1] + "…"
+    short = shortened(text, limit)
     plain = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in short)
     return "".join(_spelt(char) for char in plain)
 

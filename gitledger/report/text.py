@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gitledger.manifest.leavings import ignoring_line, mend_dirt
-from gitledger.wording import counted, suggested
+from gitledger.wording import counted, shortened, suggested
 
 if TYPE_CHECKING:  # whoever records needs no judgement
     from gitledger.records.receipt import ShardReceipt
@@ -42,7 +42,7 @@ _MARKS = {"fresh": "●", "carryable": "○", "stale": "✗"}
 def escaped(text: str, limit: int = 200) -> str:
     """Return `text` with everything that could drive a terminal escaped, cut to `limit` characters."""
     plain = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
-    return plain if len(plain) <= limit else plain[: limit - 1] + "…"
+    return shortened(plain, limit)
 
 
 def paint(text: str, style: str, *, color: bool) -> str:
@@ -199,24 +199,37 @@ def record_lines(
     return [*lines, *notes]
 
 
-def status_text(stale: Sequence[str], waiting: Mapping[str, int], *, dirt: str = "", unfetched: str = "") -> str:
+def status_text(
+    stale: Sequence[Choice],
+    waiting: Mapping[str, int],
+    *,
+    passed: bool = False,
+    dirt: str = "",
+    unfetched: str = "",
+) -> str:
     """Return what is not published yet, and the next command to type.
 
-    Beside `dirt` no run would count: it says what is dirty, and what mends it. `unfetched` is a remote whose
-    ledger, if it has one, was never fetched.
+    Beside `dirt` no run would count: it says what is dirty, and what mends it. A failed test comes before any run.
+    `passed`: what a verdict says where nothing is stale. `unfetched` is a remote whose ledger, if it has one, was
+    never fetched.
     """
+    from gitledger.verdict.way_out import way_out
+
     lines = [
         f"{counted(number, 'record')} not published to {remote}" for remote, number in waiting.items() if number
     ]
-    if stale and dirt:
+    failed = next((way for choice in stale if "--failed" in (way := way_out(choice))), "")
+    if failed:
+        lines.append(f"next: {failed}")
+    elif stale and dirt:
         lines.append(f"next: {dirt}; then git ledger run")
     elif stale:
         run = f"git ledger run ({counted(len(stale), 'shard')})"
-        run = run if len(stale) > 1 else f"git ledger record --shard {stale[0]}"
+        run = run if len(stale) > 1 else way_out(stale[0])
         fetch = f"git ledger sync --fetch-only {unfetched}; where nobody has recorded yet, " if unfetched else ""
         lines.append(f"next: {fetch}{run}")
     elif any(waiting.values()):
         lines.append(f"next: git ledger sync {next(name for name, number in waiting.items() if number)}")
     else:
-        lines.append("next: git ledger verify")
+        lines.append("next: nothing, the evidence passes" if passed else "next: git ledger verify")
     return "\n".join(lines) + "\n"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import gitledger
-from gitledger.wording import counted, suggested
+from gitledger.wording import counted, shortened, suggested
 
 ROOT = Path(gitledger.__file__).parent
 NOUNS = (
@@ -70,6 +70,18 @@ def test_one_is_singular_and_none_is_plural(number, text):
 )
 def test_only_what_can_be_done_is_to_be_tried(hint, text):
     assert suggested(hint) == text
+
+
+@pytest.mark.parametrize("before", [40, 85, 86, 90, 96, 97, 100])
+def test_a_text_is_never_cut_within_the_first_twelve_digits_of_an_id(before):
+    """`record 8e9…` is nothing that `show` takes."""
+    record = "8e9f01234567" + "ab" * 26
+    text = f"{'.' * (before - 1)} {record} and more, and more, and more, and more, and more, and more, and more"
+    cut = shortened(text, 98)
+    assert cut.endswith("…")
+    assert len(cut) <= 98 + 12
+    digits = cut.rpartition(" ")[2].rstrip("…")
+    assert digits in ("", "." * 97) or len(digits) >= 12
 
 
 # --- hints: what stands behind "try:" can be typed or done ----------------------------------------------------------
