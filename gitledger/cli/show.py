@@ -81,9 +81,10 @@ def _find(session: Session, what: str) -> CommitEntry:
     from dataclasses import replace
 
     from gitledger.workflows.browse import find_record, show_commit
+    from gitledger.workflows.target import target_of
 
     try:
-        return show_commit(session, session.repo.resolve(what))
+        return show_commit(session, target_of(session, what))
     except UsageError:
         found = find_record(session, what)
         if found is None and _HEX.match(what):

@@ -128,7 +128,11 @@ class Repository:
         return self.git.run("rev-parse", "--verify", "-q", rev, statuses=_ANY).text.strip()
 
     def _unknown(self, rev: str) -> UsageError:
-        hint = "git fetch --unshallow" if self.is_shallow else "git fetch"
+        has_remote = any(key.startswith("remote.") and key.endswith(".url") for key in self.settings)
+        hint = (
+            "git fetch" if has_remote else "git remote add origin URL" if "/" in rev else "git log --all --oneline"
+        )
+        hint = "git fetch --unshallow" if self.is_shallow else hint
         return UsageError("unknown-commit", f"{rev!a} names no commit of this repository", hint)
 
     def commit(self, commit: CommitId) -> CommitInfo:

@@ -23,6 +23,7 @@ from gitledger.store.view import LedgerView
 from gitledger.trust.signers import Signers
 from gitledger.trust.verified import Rejected, Unsigned, Verified, open_record
 from gitledger.workflows.session import Session
+from gitledger.workflows.target import no_commit
 from gitledger.workflows.trusted import load_trusted
 
 __all__ = ["CommitEntry", "RecordEntry", "find_record", "fragment_of", "log", "show_commit", "tests_of"]
@@ -133,6 +134,8 @@ def log(session: Session, revisions: str, *, limit: int) -> list[CommitEntry]:
         "rev-list", f"--max-count={MAX_COMMITS}", revisions, "--", statuses=frozenset({0, 128})
     )
     if done.status:
+        if session.repo.head() is None:
+            raise no_commit(session.repo)
         raise UsageError("unknown-commit", f"{revisions!a} is no range of commits here", "git ledger log HEAD")
     view = session.ledger.view()
     annotated = view.commits()

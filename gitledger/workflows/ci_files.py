@@ -6,9 +6,10 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from gitledger.errors import StoreError, UsageError
+from gitledger.errors import StoreError
 from gitledger.workflows.init import Step
 from gitledger.workflows.session import Session
+from gitledger.workflows.target import no_work_tree
 
 __all__ = ["PLACES", "lay_ci_file"]
 
@@ -27,7 +28,7 @@ def lay_ci_file(session: Session, kind: str) -> Step:
     """
     root = session.repo.worktree
     if root is None:
-        raise UsageError("no-work-tree", "a bare repository has no files", "run it in a clone")
+        raise no_work_tree(session.repo, "there is nothing to write to")
     template, place = PLACES[kind]
     path = root / place
     if path.exists():

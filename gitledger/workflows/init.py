@@ -18,6 +18,7 @@ from gitledger.trust.signers import Signers
 from gitledger.workflows.hook_files import hooks_folder, install_hook, uninstall_hook
 from gitledger.workflows.hook_managers import manager_of
 from gitledger.workflows.session import Session
+from gitledger.workflows.target import no_work_tree
 from gitledger.workflows.trusted import SIGNERS_PATH
 
 __all__ = ["Step", "initialise", "uninstall"]
@@ -61,9 +62,7 @@ def uninstall(session: Session) -> list[Step]:
 
 def _root(repo: Repository) -> Path:
     if repo.worktree is None:
-        raise UsageError(
-            "no-work-tree", f"{repo.git_dir} is bare: there is nothing to write to", "run it in a clone"
-        )
+        raise no_work_tree(repo, "there is nothing to write to")
     return repo.worktree
 
 

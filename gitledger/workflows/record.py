@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from gitledger.dataclass import dataclass
-from gitledger.errors import EXIT_NO, EXIT_NOT_STORED, EXIT_YES, StoreError, UsageError
+from gitledger.errors import EXIT_NO, EXIT_NOT_STORED, EXIT_YES, StoreError
 from gitledger.machine.child import shell_status
 from gitledger.manifest.chain import CHAIN_FILES
 from gitledger.manifest.definition import Definition
@@ -32,7 +32,7 @@ from gitledger.workflows.notes_author import notes_identity, notes_message
 from gitledger.workflows.request import Before, RecordRequest
 from gitledger.workflows.session import Session
 from gitledger.workflows.spool import write_entry
-from gitledger.workflows.target import head_of
+from gitledger.workflows.target import head_of, no_work_tree
 
 __all__ = ["Recorded", "keep", "look", "record", "shadows_of"]
 
@@ -144,7 +144,7 @@ def look(session: Session, definition: Definition, *, edits: Edits | None = None
     repo = session.repo
     head = head_of(session)
     if repo.worktree is None:
-        raise UsageError("no-work-tree", f"{repo.git_dir} is bare: nothing can run there", "run it in a clone")
+        raise no_work_tree(repo, "nothing can run there")
     with edits or Edits(repo.git) as asked:  # git looks at the tree while we resolve the scope
         facts = CommitFacts(repo.objects, repo.commit(head).tree)
         manifest = resolve(definition, facts, ExtraFiles(repo.worktree))

@@ -29,6 +29,7 @@ from gitledger.store.facts import CommitFacts
 from gitledger.workflows.browse import show_commit
 from gitledger.workflows.observed import outside_of, tracked_by
 from gitledger.workflows.session import Session
+from gitledger.workflows.target import no_commit, no_work_tree
 from gitledger.workflows.trusted import read_config
 
 __all__ = ["Proposal", "propose_scope"]
@@ -87,8 +88,10 @@ def propose_scope(session: Session, key: ShardKey, *, runs: int) -> Proposal:
     Raises `UsageError` `never-observed` where there are none, `ConfigError` for an unknown shard.
     """
     head = session.repo.head()
-    if head is None or session.repo.worktree is None:
-        raise UsageError("no-work-tree", "a scope is proposed for what is checked out here", "run it in a clone")
+    if session.repo.worktree is None:
+        raise no_work_tree(session.repo, "a scope is proposed for what is checked out")
+    if head is None:
+        raise no_commit(session.repo)
     definition = Definition.of(read_config(session.repo, head), key)
     observed = _observed(session, key)[-runs:]
     if not observed:

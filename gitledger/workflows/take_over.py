@@ -20,6 +20,7 @@ from gitledger.trust.signer import Signer
 from gitledger.trust.verified import Rejected, open_record
 from gitledger.workflows.notes_author import notes_identity, notes_message
 from gitledger.workflows.session import Session
+from gitledger.workflows.target import no_commit
 from gitledger.workflows.trusted import read_config
 
 __all__ = ["TakenOver", "take_over"]
@@ -57,7 +58,7 @@ def take_over(session: Session, paths: Sequence[Path], signer: Signer, *, user: 
     head = session.repo.head()
     config = read_config(session.repo, head) if head else None
     if config is None:
-        raise UsageError("no-commit", "this repository has no commits, and a receipt speaks of one", "git commit")
+        raise no_commit(session.repo)
     lines: dict[CommitId, list[bytes]] = {}
     bodies: list[bytes] = []
     done = []

@@ -146,13 +146,10 @@ def unborn(place, args):
 entries(
     2,
     "no-commit",
-    {f"no-commits-yet-{args[0]}": args for args in (RECORD, ["status"], ["plan"], ["verify"], ["merge"])},
-    unborn,
-)
-entries(
-    2,
-    "unknown-commit",
-    {f"no-commits-yet-{name}": [name] for name in ("log", "show")},
+    {
+        f"no-commits-yet-{args[0]}": args
+        for args in (RECORD, ["status"], ["plan"], ["verify"], ["merge"], ["log"], ["show"])
+    },
     unborn,
 )
 

@@ -49,7 +49,7 @@ def test_a_dirty_run_says_what_mends_it_wherever_it_is_looked_at(beginner):
     beginner.repo.commit({".gitignore": ".venv/\n"})
     assert "next: git ledger record --shard lint" in beginner.ledger("status").out
     beginner.ledger("record", "--shard", "lint")
-    assert "next: git ledger verify" in beginner.ledger("status").out
+    assert "next: nothing, the evidence passes" in beginner.ledger("status").out
 
 
 def test_status_says_run_where_several_shards_are_stale(project):
@@ -329,3 +329,38 @@ def test_a_key_that_init_was_handed_is_said_not_to_be_kept_until_it_is(make_proj
     project.repo.git("config", "gitledger.signingKey", other)
     said = project.ledger("init", "--key", other, env={"GITLEDGER_SIGNING_KEY": ""}).err
     assert "in this clone" not in said
+
+
+def test_before_the_first_commit_every_command_says_what_makes_one(make_project, make_repo):
+    """`git commit` alone refuses where nothing is added, and `git ledger log HEAD` comes to the same error."""
+    empty = make_repo("empty")
+    project = make_project(CONFIG, {"src/a": "1"})
+    empty.git("config", "core.hooksPath", "/dev/null")
+    for config, way in (
+        (False, "git ledger init && git add .gitledger"),
+        (True, "git add .gitledger && git commit"),
+    ):
+        if config:
+            (empty.path / ".gitledger").mkdir()
+            (empty.path / ".gitledger/config.yaml").write_text("version: 1\n")
+        for words in (["log"], ["show"], ["status"], ["plan"], ["scope", "lint"], ["import", "x.json"]):
+            said = project.ledger("-C", str(empty.path), *words, expect=2).err
+            assert f"[no-commit]; try: {way}" in said, words
+
+
+def test_inside_the_git_folder_one_is_told_to_go_up(make_project):
+    project = make_project(CONFIG, {"src/a": "1"})
+    inside = str(project.path / ".git")
+    for words in (["init"], ["record", "--shard", "lint"], ["scope", "lint"]):
+        said = project.ledger("-C", inside, *words, expect=2).err
+        assert "this is the .git folder, and no work tree: " in said, words
+        assert f"[no-work-tree]; try: cd {project.path}\n" in said, words
+
+
+def test_a_ref_of_a_remote_that_is_not_there_is_not_to_be_fetched(make_project):
+    project = make_project(CONFIG, {"src/a": "1"})
+    said = project.ledger("verify", "--policy-from", "origin/main", expect=2).err
+    assert "[unknown-commit]; try: git remote add origin URL" in said
+    assert "try: git log --all --oneline" in project.ledger("verify", "topic", expect=2).err
+    project.repo.git("remote", "add", "origin", "nowhere")
+    assert "try: git fetch" in project.ledger("verify", "--policy-from", "origin/main", expect=2).err
