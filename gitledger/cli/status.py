@@ -21,7 +21,7 @@ def command(output: Output, as_json: bool) -> int:
     from gitledger.manifest.leavings import mend_dirt
     from gitledger.report.text import plan_text, status_text
     from gitledger.workflows.dirt import dirt_of, named
-    from gitledger.workflows.judge import plan
+    from gitledger.workflows.judge import plan, verify
     from gitledger.workflows.missing import unfetched_remote
     from gitledger.workflows.target import head_of
     from gitledger.workflows.unpublished import unpublished
@@ -31,7 +31,7 @@ def command(output: Output, as_json: bool) -> int:
     with beside_edits(output, session, head):
         found = plan(session, head)
     waiting = unpublished(session)
-    stale = [str(choice.shard.key) for choice in found.union.choices if choice.verdict == "stale"]
+    stale = [choice for choice in found.union.choices if choice.verdict == "stale"]
     if stale:
         say_what_is_missing(output, session)
     if as_json:
@@ -41,5 +41,7 @@ def command(output: Output, as_json: bool) -> int:
     text = plan_text(found.union, edits, commit=head, color=output.color)
     dirt = dirt_of(session.repo) if stale else []
     told = f"{named(session.repo, dirt)}: {mend_dirt(dirt)}" if dirt else ""
-    output.result(text + status_text(stale, waiting, dirt=told, unfetched=unfetched_remote(session)))
+    passed = not stale and not any(waiting.values()) and verify(session, head).verdict.passed
+    unfetched = unfetched_remote(session)
+    output.result(text + status_text(stale, waiting, passed=passed, dirt=told, unfetched=unfetched))
     return 0

@@ -12,6 +12,7 @@ from gitledger.verdict.evidence import Held
 from gitledger.verdict.finding import Finding, blocking
 from gitledger.verdict.select import Choice
 from gitledger.verdict.situation import Situation
+from gitledger.verdict.way_out import way_out
 from gitledger.wording import counted
 
 __all__ = ["find_faults"]
@@ -62,7 +63,7 @@ def _remedy(choice: Choice) -> str:
     if choice.reason == "dirty" and choice.about is not None:
         return f"{mend_dirt(choice.about.held.receipt.repo.dirty_paths)}; then {record}"
     how = _HOW.get(choice.reason)
-    return f"git ledger record --shard {choice.shard.key} ({how})" if how else record
+    return f"git ledger record --shard {choice.shard.key} ({how})" if how else way_out(choice)
 
 
 def _disagreements(choices: Iterable[Choice], situation: Situation) -> Iterator[Finding]:

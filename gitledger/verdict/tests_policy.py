@@ -145,5 +145,5 @@ def _checks(choice: Choice) -> Iterator[Finding]:
             choice.shard.key,
             expected="every comparison check to hold",
             found=f"{len(failed)} failed: {_some(failed)}",
-            remedy=f"git ledger show --tests --failed --shard {choice.shard.key}",
+            remedy="git ledger show --tests --failed",
         )

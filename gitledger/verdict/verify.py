@@ -15,6 +15,7 @@ from gitledger.verdict.revoked import void_revocations
 from gitledger.verdict.situation import Situation
 from gitledger.verdict.tests_policy import TestLists, judge_tests
 from gitledger.verdict.union import Union
+from gitledger.verdict.way_out import way_out
 from gitledger.wording import counted
 
 __all__ = ["Ignored", "agreeing_snapshot", "ignored_records", "judge"]
@@ -84,7 +85,7 @@ def _outcomes(union: Union) -> Iterator[Finding]:
             choice.shard.key,
             expected="passed",
             found="; ".join(filter(None, [found, why, names])),
-            remedy=f"git ledger record --shard {choice.shard.key}",
+            remedy=way_out(choice),
         )
 
 

@@ -102,3 +102,32 @@ def test_line_ends_that_git_turns_are_no_edit_of_the_configuration(make_project)
     project.repo.git("config", "core.autocrlf", "true")
     project.repo.write(".gitledger/config.yaml", CONFIG.replace("\n", "\r\n"))
     assert "the configuration is edited" not in project.ledger("plan").err
+
+
+def test_after_a_failed_test_comes_a_look_at_it_and_not_the_same_run_again(make_project):
+    """The same run would fail again; `explain not-green` sends to the test as well."""
+    project = make_project(
+        "version: 1\nrepository: demo\nshards:\n  add: {paths: [tests], command: pytest tests}\n",
+        {"tests/test_add.py": "def test_sum():\n    assert 1 + 1 == 3\n", ".gitignore": "__pycache__/\n"},
+    )
+    record = project.record("add", "--", "pytest", "-q", "tests", expect=1)["record"]
+    look = f"git ledger show --tests --failed {record[:12]}"
+    mend = f"{look} (mend what failed, then git ledger record --shard add)"
+    assert f"; try: {mend}\n" in project.ledger("verify", expect=1).out
+    assert f"next: {mend}\n" in project.ledger("status").out
+    assert "test_sum" in project.ledger(*look.split()[2:]).out
+    project.repo.commit({"README": "no input of it"}, "more")
+    assert f"; try: {mend}\n" in project.ledger("verify", expect=1).out, "it stands against a later commit too"
+    assert "test_sum" in project.ledger(*look.split()[2:]).out
+
+
+def test_a_run_that_no_test_of_failed_is_to_be_made_again(make_project):
+    project = make_project(CONFIG.replace("exit-status", "{junit: none.xml}"), {"src/a": "1"})
+    project.ledger("record", "--shard", "lint", expect=None)
+    assert "next: git ledger record --shard lint\n" in project.ledger("status").out
+
+
+def test_status_says_that_nothing_is_to_be_done_once_the_evidence_passes(make_project):
+    project = make_project(CONFIG, {"src/a": "1"})
+    project.record("lint")
+    assert "next: nothing, the evidence passes\n" in project.ledger("status").out

@@ -34,7 +34,7 @@ def test_the_tutorial_does_what_it_says(reader):
 def test_the_ten_lines_of_the_readme_do_what_they_say(reader):
     reader.follow((ROOT / "README.md").read_text("utf-8"))
     assert len(reader.typed) >= 8
-    assert "next: git ledger verify" in reader.last
+    assert "next: nothing, the evidence passes" in reader.last
 
 
 def test_the_plan_that_the_readme_shows_is_what_a_plan_prints(make_project):
