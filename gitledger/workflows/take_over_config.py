@@ -62,6 +62,17 @@ _POLICY = {
 }
 
 
+_LISTS = {"allowed_key_fingerprints", "allowed_signers"}
+_PATHS = {name for name in _SETTINGS | _POLICY if name.endswith("_paths")} | {
+    "paths",
+    "extra_paths",
+    "excluded_paths",
+}
+_TEXTS = {"output", "require_mode", "required_marker", "required_test_manifest", "shard_name", "signer_mode"}
+_SWITCHES = {"allow_carried", "allow_dirty", "record_gpu_uuid"}
+_NUMBERS = {"carried_max_age_days", "max_age_days"}
+
+
 @dataclass(frozen=True, slots=True)
 class Translated:
     """The text of a configuration that loads, and what a person still has to see to."""
@@ -84,11 +95,12 @@ def translate(session: Session, policy: Path | None) -> Translated:
     """Return the configuration that says what `[tool.gpu_proof]` of the work tree and a policy file say.
 
     What has no counterpart is named in the notes, never dropped in silence. Raises `UsageError`
-    `import-unreadable` for a file that can't be read.
+    `import-unreadable` for a file that can't be read, or holds something else than that tool takes.
     """
     root = session.repo.worktree or Path()
-    settings = _settings(root / "pyproject.toml")
-    rules = _rules(policy) if policy else {}
+    project = root / "pyproject.toml"
+    settings = _shaped(_settings(project), f"{project}: tool.gpu_proof")
+    rules = _shaped(_rules(policy), str(policy)) if policy else {}
     draft = _Draft()
     try:
         _take_settings(settings, draft)
@@ -96,20 +108,23 @@ def translate(session: Session, policy: Path | None) -> Translated:
         _take_shards(settings, rules, draft)
         text = _spell(_repository(session), draft)
         load_config(text.encode(), source="the translated configuration")
-    except (ConfigError, TypeError, AttributeError) as error:  # a value of another type than that tool takes
-        reason = error.message if isinstance(error, ConfigError) else str(error)
-        raise UsageError("import-unreadable", f"these settings can't be translated: {reason}", "mend") from error
+    except ConfigError as error:  # a value that we don't take
+        text = f"these settings can't be translated: {error.message}"
+        raise UsageError("import-unreadable", text, error.hint or "mend the value") from error
     return Translated(text, tuple(draft.notes))
 
 
 def _settings(path: Path) -> Mapping[str, Any]:
     try:
-        table = tomllib.loads(path.read_text("utf-8")).get("tool", {}).get("gpu_proof", {})
+        document = tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, AttributeError) as error:
-        raise UsageError("import-unreadable", f"{path} can't be read: {error}", "mend the file") from error
-    return table if isinstance(table, dict) else {}
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    except ValueError as error:
+        raise UsageError("import-unreadable", f"{path} is no TOML: {error}", f"mend {path}") from error
+    tools = _table(document.get("tool", {}), f"{path}: tool")
+    return _table(tools.get("gpu_proof", {}), f"{path}: tool.gpu_proof")
 
 
 def _rules(path: Path) -> Mapping[str, Any]:
@@ -119,11 +134,55 @@ def _rules(path: Path) -> Mapping[str, Any]:
             found: object = load_json(data, limit=MAX_POLICY_BYTES)
         else:
             found = read_document(data, source=str(path)).root
-    except (OSError, LedgerError) as error:
-        raise UsageError("import-unreadable", f"{path} is no policy: {error}", "mend the file") from error
-    if not isinstance(found, dict):
-        raise UsageError("import-unreadable", f"{path} is no policy: expected a mapping", "mend the file")
-    return found
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    except LedgerError as error:
+        raise UsageError("import-unreadable", f"{path} is no policy: {error.message}", f"mend {path}") from error
+    return _table(found, str(path))
+
+
+def _unreadable(path: Path, error: OSError) -> UsageError:
+    """Return the error of a file that is not there, a folder, or not ours to read."""
+    if isinstance(error, FileNotFoundError):
+        return UsageError("import-unreadable", f"there is no file {path}", "name the policy file that there is")
+    return UsageError("import-unreadable", f"{path} can't be read: {error.strerror}", "name another file")
+
+
+def _table(value: object, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _misshapen(where, "a mapping", value)
+    return value
+
+
+def _misshapen(where: str, wanted: str, value: object) -> UsageError:
+    kinds = {dict: "a mapping", list: "a list", str: "a text", bool: "true or false", type(None): "nothing"}
+    found = kinds.get(type(value), "a number" if isinstance(value, int | float) else "a date or time")
+    return UsageError("import-unreadable", f"{where}: expected {wanted}, and it is {found}", "mend the file")
+
+
+def _shaped(values: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return the values that say something (not null); raises where one has another type than that tool takes."""
+    kept = {str(name): value for name, value in values.items() if value is not None}
+    for name, value in kept.items():
+        at = f"{where}: {name}" if not where.endswith("tool.gpu_proof") else f"{where}.{name}"
+        if name in _LISTS and not isinstance(value, list):
+            raise _misshapen(at, "a list of texts", value)
+        if name in _PATHS | {"expected_skips"} and not isinstance(value, list | str):
+            raise _misshapen(at, "a list of texts, or one text", value)
+        if name in _LISTS | _PATHS | {"expected_skips"} and isinstance(value, list):
+            for number, item in enumerate(value):
+                if not isinstance(item, str):
+                    raise _misshapen(f"{at}[{number}]", "a text", item)
+        if name in _TEXTS and not isinstance(value, str):
+            raise _misshapen(at, "a text", value)
+        if name in _SWITCHES and not isinstance(value, bool):
+            raise _misshapen(at, "true or false", value)
+        if name in _NUMBERS and (isinstance(value, bool) or not isinstance(value, int | float)):
+            raise _misshapen(at, "a number", value)
+        if name == "required_shard_fingerprints":
+            scopes = _table(value, at).items()
+            kept[name] = {key: _shaped(_table(scope, f"{at}.{key}"), f"{at}.{key}") for key, scope in scopes}
+    return kept
 
 
 def _take_settings(settings: Mapping[str, Any], draft: _Draft) -> None:

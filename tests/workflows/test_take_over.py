@@ -169,11 +169,61 @@ def test_without_a_policy_the_mode_is_theirs_which_is_open(moved):
     assert 'signer_mode: "open"' in done.out
 
 
-@pytest.mark.parametrize("text", ["[]", "{", '{"required_shard_fingerprints": 3}', '{"allowed_signers": 3}'])
-def test_a_policy_that_is_none_is_one_error(moved, tmp_path, text):
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[]", "policy.json: expected a mapping, and it is a list"),
+        ("3", "policy.json: expected a mapping, and it is a number"),
+        ("{", "policy.json is no policy: "),
+        (
+            '{"required_shard_fingerprints": 3}',
+            "required_shard_fingerprints: expected a mapping, and it is a number",
+        ),
+        ('{"required_shard_fingerprints": {"a": []}}', "fingerprints.a: expected a mapping, and it is a list"),
+        (
+            '{"required_shard_fingerprints": {"a": {"paths": 3}}}',
+            "a: paths: expected a list of texts, or one text",
+        ),
+        ('{"allowed_signers": 3}', "allowed_signers: expected a list of texts, and it is a number"),
+        ('{"allowed_signers": "alice"}', "allowed_signers: expected a list of texts, and it is a text"),
+        ('{"allowed_signers": [3]}', "allowed_signers[0]: expected a text, and it is a number"),
+        (
+            '{"allowed_key_fingerprints": {}}',
+            "allowed_key_fingerprints: expected a list of texts, and it is a mapping",
+        ),
+        ('{"signer_mode": []}', "signer_mode: expected a text, and it is a list"),
+        ('{"allow_carried": "yes"}', "allow_carried: expected true or false, and it is a text"),
+        ('{"max_age_days": true}', "max_age_days: expected a number, and it is true or false"),
+        ('{"max_age_days": -1}', "these settings can't be translated: "),
+        (None, "there is no file "),
+    ],
+)
+def test_a_policy_that_is_none_is_one_error(moved, tmp_path, text, said):
     path = tmp_path / "policy.json"
-    path.write_text(text.replace('"allowed_signers"', '"signer_mode": "restricted", "allowed_signers"'))
-    assert "[import-unreadable]" in moved.ledger("import", "--config", str(path), expect=2).err
+    if text is not None:
+        path.write_text(text.replace('"allowed_signers"', '"signer_mode": "restricted", "allowed_signers"'))
+    done = moved.ledger("import", "--config", str(path), expect=2)
+    assert "[import-unreadable]; try: " in done.err
+    assert said in done.err
+    assert "Errno" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("tool = 3", "pyproject.toml: tool: expected a mapping, and it is a number"),
+        ("[tool]\ngpu_proof = []", "pyproject.toml: tool.gpu_proof: expected a mapping, and it is a list"),
+        (
+            "[tool.gpu_proof]\nexpected_skips = 3",
+            "tool.gpu_proof.expected_skips: expected a list of texts, or one text",
+        ),
+        ("[tool.gpu_proof]\nshard_name = ['a']", "tool.gpu_proof.shard_name: expected a text, and it is a list"),
+        ("[tool.gpu_proof", "pyproject.toml is no TOML: "),
+    ],
+)
+def test_settings_that_are_none_are_one_error(moved, text, said):
+    (moved.path / "pyproject.toml").write_text(text)
+    assert said in moved.ledger("import", "--config", expect=2).err
 
 
 def test_nothing_is_written_over(moved):
