@@ -30,7 +30,9 @@ def command(output: Output, name: str, arguments: tuple[str, ...]) -> int:  # no
     git ledger hook pre-push "$@"       in a pre-push hook of your own
     """
     from gitledger.cli.run_screen import Screen
+    from gitledger.machine.parents import commands_above
     from gitledger.report.text import finding_lines
+    from gitledger.workflows.dry_push import is_dry_push
     from gitledger.workflows.pre_push import pre_push
     from gitledger.workflows.pushed_refs import seen_push
     from gitledger.workflows.run_hook import PushRun
@@ -46,7 +48,8 @@ def command(output: Output, name: str, arguments: tuple[str, ...]) -> int:  # no
         user=user_name(session),
         watch=Screen.of(output, slots=1, logs=session.repo.git_dir / "gitledger" / "logs", tail_to_stderr=True),
     )
-    done = pre_push(session, seen.remote, seen.lines, url=seen.url, runs=runs)
+    is_dry = is_dry_push(commands_above())
+    done = pre_push(session, seen.remote, seen.lines, url=seen.url, runs=runs, is_dry=is_dry)
     for ref, verdict in done.judged:
         if not verdict.verdict.passed:
             output.message(f"git ledger: {ref}")

@@ -86,6 +86,7 @@ def pre_push(
     url: str = "",
     clock: Callable[[], float] = time.monotonic,
     runs: PushRun | None = None,
+    is_dry: bool = False,
 ) -> Pushed:
     """Return whether a push to `remote`, a name or a URL as it was typed, at `url` as git resolved it, may go on.
 
@@ -94,13 +95,14 @@ def pre_push(
     that policy protects are judged in `block` mode, the others in the mode of `git config gitledger.prePush`, else
     of the policy. In `run` mode what is stale is run first, by `runs`, and then judged in `block` mode. Deletions
     and a push of nothing but the ledger are let through, and so are those of our own sync: by what they push, and
-    by no word of the environment, which whatever we start would hand on to pushes of its own.
+    by no word of the environment, which whatever we start would hand on to pushes of its own. `is_dry`: git only
+    says what it would push, and so nothing is published.
     """
     pushed = [line for line in lines if not line.is_delete and not line.is_ours]
     if not pushed:
         return Pushed()
     with one_connection(session.repo, url or remote) as repo:
-        return _hooked(replace(session, repo=repo), (remote, url), pushed, clock, runs)
+        return _hooked(replace(session, repo=repo), (remote, url), pushed, clock, runs, is_dry=is_dry)
 
 
 def _hooked(
@@ -109,6 +111,8 @@ def _hooked(
     pushed: Iterable[PushLine],
     clock: Callable[[], float],
     runs: PushRun | None,
+    *,
+    is_dry: bool,
 ) -> Pushed:
     """Judge and publish; whatever has to be asked of the remote goes over one connection, where that can be."""
     result, started = Pushed(), clock()
@@ -123,7 +127,7 @@ def _hooked(
         _judge_line(session, line, its, result, runs if rules.mode == "run" else None, left_s)
     left_s = rules.hooks.timeout - (clock() - started)
     if result.allowed and rules.mode != "off":
-        _publish(session, known, 0.0 if rules.unknown else left_s, result)
+        _publish(session, known, 0.0 if rules.unknown else left_s, result, is_dry=is_dry)
     return result
 
 
@@ -208,8 +212,11 @@ def _is_no_commit(repo: Repository, oid: str) -> bool:
     return peeled.text in ("tree", "blob")
 
 
-def _publish(session: Session, remote: str | None, left_s: float, result: Pushed) -> None:
-    """Publish the ledger to the remote that is being pushed to; that it can't be does not stop the push."""
+def _publish(session: Session, remote: str | None, left_s: float, result: Pushed, *, is_dry: bool) -> None:
+    """Publish the ledger to the remote that is being pushed to; that it can't be does not stop the push.
+
+    Beside a push that `is_dry` nothing is published.
+    """
     if remote is None:
         result.messages.append(
             "pushed to the URL of no remote: the ledger is published with `git ledger sync REMOTE`"
@@ -217,6 +224,9 @@ def _publish(session: Session, remote: str | None, left_s: float, result: Pushed
         return
     if not any(session.ledger.local_only(remote).values()):
         return  # no connection is made for nothing: each may cost a touch of a key
+    if is_dry:
+        result.messages.append("a dry run: the ledger is not published")
+        return
     if left_s <= 0:
         result.messages.append("no time left to publish the ledger; `git ledger sync` publishes it")
         return
