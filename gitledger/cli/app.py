@@ -134,6 +134,8 @@ class LazyGroup(click.Group):
             from difflib import get_close_matches
 
             near = get_close_matches(args[0], COMMANDS, n=1)
+            if args[0] == "version":
+                near = ["--version"]
             hint = f"did you mean `git ledger {near[0]}`?" if near else "`git ledger help` lists the commands"
             raise click.UsageError(f"no command {args[0]!r}; {hint}", ctx)
         return super().resolve_command(ctx, args)

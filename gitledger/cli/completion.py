@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from gitledger.cli.completion_scripts import SCRIPTS
 from gitledger.cli.output import Output
+
+if TYPE_CHECKING:
+    _Choice = click.Choice[str]
+else:  # click 8.1 knows no choices but of texts
+    _Choice = click.Choice
+
+
+class _Shells(_Choice):
+    """The shells that there are scripts for; the scripts themselves also ask for `words`, which nobody types."""
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the word; another is refused by naming the shells."""
+        if value not in self.choices:
+            self.fail(f"{value!r} is not one of {', '.join(SCRIPTS)}", param, ctx)
+        return str(value)
 
 
 @click.command(
@@ -13,7 +30,7 @@ from gitledger.cli.output import Output
     short_help="What makes bash, zsh or fish complete `git ledger <TAB>`",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
-@click.argument("shell", type=click.Choice([*SCRIPTS, "words"]), metavar="bash|zsh|fish")
+@click.argument("shell", type=_Shells([*SCRIPTS, "words"]), metavar="bash|zsh|fish")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="")
 @click.pass_context
 def command(ctx: click.Context, shell: str, words: tuple[str, ...]) -> int:

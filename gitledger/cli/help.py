@@ -109,8 +109,13 @@ def _on(topic: str, root: click.Context) -> str:
     pages = {**_pages(), **_schemas()}
     name = _ALIASES.get(topic, topic)
     if name not in pages:
-        near = get_close_matches(topic, [*COMMANDS, *pages, *_ALIASES], n=1)
-        raise UsageError("unknown-topic", f"no help on {topic!a}", f"git ledger help {near[0] if near else ''}")
+        # A word of a page's name will do, where only one has it.
+        within = [page for page in pages if topic and topic in page.split("/")[-1].split("-")]
+        if len(within) != 1:
+            near = within or get_close_matches(topic, [*COMMANDS, *pages, *_ALIASES], n=1)
+            hint = f"known: {', '.join(within)}" if within else " ".join(["git ledger help", *near])
+            raise UsageError("unknown-topic", f"no help on {topic!a}", hint)
+        name = within[0]
     return pages[name].read_text("utf-8")
 
 

@@ -43,9 +43,10 @@ def load_shards(section: Section) -> dict[str, ShardConfig]:
 
 def _check_name(section: Section, name: str) -> None:
     try:
-        shard_word(name)
-    except ValueError as error:
-        section.fail(name, f"not a shard's name: {error}")
+        shard_word(name[:MAX_SHARD_NAME])  # of records more is taken: parts of a split have longer names
+    except ValueError:
+        wanted = f"letters, digits, '.', '_', '+' or '-', at most {MAX_SHARD_NAME}, first a letter or digit"
+        section.fail(name, f"not a shard's name: expected {wanted}")
     if len(name) > MAX_SHARD_NAME:
         section.fail(name, f"a shard's name has at most {MAX_SHARD_NAME} characters")
     if RESERVED.search(name):

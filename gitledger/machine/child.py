@@ -42,6 +42,8 @@ TOLD_S = 0.2
 ENDS_OF_TOLD = frozenset(code for number in STOPPING for code in (-number, 128 + number))
 TIMED_OUT_STATUS = 124  # timeout(1)
 AGAIN = "run it again"
+_OFTEN_MEANT = ("coverage", "mypy", "nox", "pytest", "python", "python3", "ruff", "tox")
+"""Commands of shards that are so common that a near miss is a slip."""
 _LIMITS = {
     errno.EAGAIN: "end other processes, or raise `ulimit -u`",
     errno.EMFILE: "run fewer shards at once, or raise `ulimit -n`",
@@ -419,10 +421,13 @@ def _start_error(failure: list[str], command: str, folder: Path) -> Exception:
     if where != "command":
         return InternalError("keeper-failed", f"the keeper failed before {command!r} was started: {reason}", "")
     if number in {errno.ENOENT, errno.ENOTDIR}:
+        from difflib import get_close_matches
+
+        near = get_close_matches(command, _OFTEN_MEANT, n=1, cutoff=0.8) if command not in _OFTEN_MEANT else []
         return MachineError(
             "command-not-found",
             f"the command {command!r}, or the interpreter that its first line names, does not exist",
-            f"command -v {command}",
+            f"did you mean {near[0]}?" if near else f"command -v {command}",
         )
     return MachineError(
         "command-not-executable",

@@ -62,3 +62,18 @@ def test_help_lists_commands_and_pages_and_shows_each(outside):
 
 def test_help_on_something_unknown_names_the_nearest(outside):
     assert "[unknown-topic]; try: git ledger help tutorial" in outside("help", "tutorail", expect=2).stderr
+    assert outside("help", "xyzzy", expect=2).stderr.endswith("[unknown-topic]; try: git ledger help\n")
+
+
+def test_a_word_of_a_page_s_name_is_enough_where_only_one_has_it(outside):
+    assert outside("help", "squash").stdout == outside("help", "squash-merge-teams").stdout
+
+
+def test_who_asks_for_the_version_is_told_how(outside):
+    assert "did you mean `git ledger --version`?" in outside("version", expect=2).stderr
+
+
+def test_only_shells_are_offered_for_completion(outside):
+    said = outside("completion", "sh", expect=2).stderr
+    assert "'sh' is not one of bash, zsh, fish" in said
+    assert "words" not in said

@@ -170,6 +170,7 @@ def test_a_command_that_does_not_exist_is_named(bench):
     error = refused(bench, "no-such-command-here", "x")
 
     assert error.code == "command-not-found"
+    assert refused(bench, "pytst").hint == "did you mean pytest?"
     assert "no-such-command-here" in error.message
 
 
