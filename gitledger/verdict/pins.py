@@ -20,7 +20,7 @@ def redefined(judged: Definitions, trusted: Definitions) -> frozenset[ShardKey]:
 
 def accepting(source: str) -> str:
     """Return the command by which a maintainer accepts a change of what `source`, the policy's ref, declares."""
-    return f"git ledger verify --policy-from {shlex.quote(source)} --accept-shards (a maintainer's to say)"
+    return f"git ledger verify --policy-from {shlex.quote(source)} --accept-shards (for a maintainer to say)"
 
 
 def judge_pins(

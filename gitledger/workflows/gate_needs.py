@@ -15,7 +15,7 @@ from gitledger.verdict.finding import Finding, blocking
 __all__ = ["judge_needs"]
 
 _RULE = "10"
-_REMEDY = 'git ledger gate --needs "$NEEDS" (with NEEDS: ${{ toJSON(needs) }} among the step\'s env)'
+_REMEDY = 'git ledger gate --needs "$NEEDS" (with NEEDS: ${{ toJSON(needs) }} in the env of the step)'
 
 
 def judge_needs(text: str, *, nothing_stale: bool) -> Iterator[Finding]:
