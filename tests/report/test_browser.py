@@ -395,5 +395,5 @@ def test_what_is_shown_as_code_is_what_can_be_typed(plain, new_page):
     shown = page.js(
         "[...document.querySelectorAll('#findings-list .blocks .why code')].map(node => node.textContent)"
     )
-    assert any(text.startswith("git ledger record --shard ") for text in shown)
+    assert any(text.startswith("git ledger show --tests --failed ") for text in shown)
     assert [text for text in shown if text.startswith("git ") and re.search(r"[,;(]", text)] == []
