@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gitledger.machine.keeper import descendants, read_file, state_and_parent
+from gitledger.machine.parents import ancestors
 
 __all__ = ["MARKER", "end_marked", "live_compilers", "marked", "openers", "sweep"]
 
@@ -115,7 +116,7 @@ def end_marked(marker: str, *, log: Path | None = None, grace_s: float = 2.0) ->
     They are those that carry its marker, and those that write to its `log` and are none that this one descends
     from: a daemon may have cleared its environment.
     """
-    above = _ancestors() if log is not None else frozenset()
+    above = frozenset(ancestors()) if log is not None else frozenset()
 
     def is_of_it(pid: int) -> bool:
         if _carries(pid, marker.encode()):
@@ -132,14 +133,6 @@ def end_marked(marker: str, *, log: Path | None = None, grace_s: float = 2.0) ->
     if found:
         _kill(is_of_it)
     return len(found)
-
-
-def _ancestors() -> frozenset[int]:
-    found, pid = set(), os.getppid()
-    while pid > 1 and pid not in found:
-        found.add(pid)
-        pid = state_and_parent(pid)[1]
-    return frozenset(found)
 
 
 def _kill(is_one: Callable[[int], bool]) -> None:
