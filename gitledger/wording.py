@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["ASIDES", "counted", "shortened", "suggested"]
+__all__ = ["ASIDES", "counted", "from_top", "shell_word", "shortened", "suggested"]
 
 ASIDES = ("did you mean ", "known: ")
 """How hints begin that name what there is, and are nothing to type."""
@@ -20,6 +20,18 @@ def suggested(hint: str) -> str:
     if not hint:
         return ""
     return f"; {hint}" if hint.startswith(ASIDES) else f"; try: {hint}"
+
+
+def from_top(*paths: str) -> str:
+    """Return paths of the repository as git takes them in any of its folders, quoted for a shell."""
+    return " ".join(shell_word(f":/{path}") for path in paths)
+
+
+def shell_word(text: object) -> str:
+    """Return a text as one word of a command line; nothing is quoted that need not be."""
+    from shlex import quote
+
+    return quote(str(text))
 
 
 def shortened(text: str, limit: int) -> str:

@@ -10,7 +10,7 @@ import click
 from gitledger.cli.output import Output
 from gitledger.cli.world import enter, signer_of, user_name, with_json, with_key
 from gitledger.errors import EXIT_YES, UsageError
-from gitledger.wording import counted
+from gitledger.wording import counted, shell_word
 
 
 @click.command("import", short_help="Take over receipts or settings of pytest-gpu-proof")
@@ -76,7 +76,9 @@ def _settings(output: Output, files: tuple[str, ...], place: str | None) -> int:
 
 def _write(path: Path, text: str) -> None:
     if path.exists():
-        raise UsageError("unwritable", f"{path} is there already", f"rm {path} (or name another file by -o)")
+        raise UsageError(
+            "unwritable", f"{path} is there already", f"rm {shell_word(path)} (or name another file by -o)"
+        )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")

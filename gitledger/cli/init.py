@@ -11,6 +11,7 @@ import click
 
 from gitledger.cli.output import Output
 from gitledger.cli.world import enter, signer_of, user_name, with_key
+from gitledger.wording import from_top
 
 if TYPE_CHECKING:
     from gitledger.trust.find_key import KeyChoice
@@ -56,7 +57,7 @@ def command(output: Output, uninstall: bool, principal: str | None, ci: str | No
     for step in steps:
         output.message(f"{'✓' if step.changed else '·'} {step.what}: {step.text}")
     if not uninstall and any(step.changed and step.what in ("configuration", "signer", "ci") for step in steps):
-        new = ".gitledger" if ci is None else f".gitledger {PLACES[ci][1]}"
+        new = from_top(".gitledger", *([] if ci is None else [PLACES[ci][1]]))
         output.message(f"next: look at .gitledger/config.yaml, then `git add {new} && git commit`")
     if not uninstall and key is not None and (line := _keeping(output, session, signer, key)):
         output.message(f"next: this key was used but once; to sign with it in this clone: {line}")

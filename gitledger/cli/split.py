@@ -24,7 +24,7 @@ def command(output: Output, check: bool, write: bool, advise: bool, as_json: boo
 
     \b
     git ledger split --check
-    git ledger split --write && git add .gitledger/durations.json
+    git ledger split --write && git add :/.gitledger/durations.json
     git ledger split --advise
     """
     if check + write + advise > 1:

@@ -163,7 +163,8 @@ def read_document(text: bytes, *, source: str) -> Document:
     for event in _events(decoded, source):
         _consume(builder, event)
     if not builder.roots:
-        raise ConfigError("config-syntax", f"{source}: is empty", "rm .gitledger/config.yaml && git ledger init")
+        anew = 'rm "$(git rev-parse --show-toplevel)/.gitledger/config.yaml" && git ledger init'
+        raise ConfigError("config-syntax", f"{source}: is empty", anew)
     return Document(source, builder.roots[0], builder.lines)
 
 

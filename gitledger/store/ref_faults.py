@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gitledger.errors import StoreError
+from gitledger.wording import shell_word
 
 __all__ = ["ref_blocked", "ref_locked", "ref_symbolic", "ref_unreadable", "store_unwritable"]
 
@@ -23,7 +24,9 @@ def store_unwritable(folder: Path, why: str) -> StoreError:
 def ref_locked(lock: Path) -> StoreError:
     """Return the error of a ref whose lock file another process holds, or left behind."""
     return StoreError(
-        "ref-locked", f"{lock} is held by another process", f"rm {lock} (once no git process is running)"
+        "ref-locked",
+        f"{lock} is held by another process",
+        f"rm {shell_word(lock)} (once no git process is running)",
     )
 
 

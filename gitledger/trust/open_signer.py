@@ -21,6 +21,7 @@ from gitledger.trust.private_keys import (
     peek_private_key,
 )
 from gitledger.trust.signer import FileSigner, Signer
+from gitledger.wording import shell_word
 
 __all__ = ["open_signer"]
 
@@ -122,4 +123,5 @@ def _check_mode(path: Path) -> None:
     status = path.stat()
     if status.st_uid == os.getuid() and stat.S_IMODE(status.st_mode) & 0o077:
         mode = stat.S_IMODE(status.st_mode)
-        raise TrustError("key-permissions", f"{path} can be read by others (mode {mode:04o})", f"chmod 600 {path}")
+        hint = f"chmod 600 {shell_word(path)}"
+        raise TrustError("key-permissions", f"{path} can be read by others (mode {mode:04o})", hint)

@@ -9,16 +9,17 @@ from gitledger.dataclass import dataclass
 from gitledger.errors import ConfigError
 from gitledger.records.ids import CommitId
 from gitledger.store.repository import Repository
-from gitledger.wording import suggested
+from gitledger.wording import from_top, suggested
 
 __all__ = ["ConfigAtHand", "config_at_hand"]
 
-COMMIT = f"git commit {CONFIG_PATH}"
+COMMIT = f"git commit {from_top(CONFIG_PATH)}"
+BRING_BACK = f"git checkout HEAD -- {from_top(CONFIG_PATH)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigAtHand:
-    """An edited configuration: what it declares, or what is wrong with it."""
+    """An edited configuration: what it declares, or what is wrong with it; neither where it was deleted."""
 
     config: Config | None
     error: ConfigError | None
@@ -29,6 +30,8 @@ class ConfigAtHand:
         if self.error is not None:
             why = f"{self.error.message} [{self.error.code}]{suggested(self.error.hint)}"
             return f"the configuration is edited and not committed, and broken: {why}"
+        if self.config is None:
+            return f"the configuration is deleted and not committed; HEAD's counts until that is: {BRING_BACK}"
         return f"the configuration is edited and not committed; it counts once it is: {COMMIT}"
 
     def mends(self, error: ConfigError, shards: Sequence[str]) -> bool:
@@ -53,19 +56,24 @@ class ConfigAtHand:
 
 
 def config_at_hand(repo: Repository, commit: CommitId) -> ConfigAtHand | None:
-    """Return the edited configuration beside a commit that is checked out; None where there is no edit.
+    """Return the edited or deleted configuration beside a commit that is checked out; None where there is no edit.
 
     What lies there must differ for git as well: a filter or other line ends alone are no edit.
     """
     if repo.worktree is None or commit != repo.head():
         return None
+    text: bytes | None = None
     try:
         text = (repo.worktree / CONFIG_PATH).read_bytes()
+    except FileNotFoundError:
+        pass  # deleted, or beyond a sparse checkout, which is no edit for git
     except OSError:
-        return None  # taken away, or beyond a sparse checkout: nothing there could count
+        return None
     committed = repo.file_at(commit, CONFIG_PATH)
     if committed is None or text == committed or not _differs(repo):
         return None
+    if text is None:
+        return ConfigAtHand(config=None, error=None)
 
     from gitledger.config.load import load_config
 

@@ -26,7 +26,7 @@ from gitledger.store.survey import garbage_refs, lock_files, once_noted, states_
 from gitledger.store.union import split_lines
 from gitledger.store.view import LedgerView
 from gitledger.trust.verified import Rejected, open_record
-from gitledger.wording import counted
+from gitledger.wording import counted, shell_word
 from gitledger.workflows.session import Session
 from gitledger.workflows.unpublished import unpublished
 
@@ -288,7 +288,8 @@ def _refs(session: Session, _: Checked) -> Iterator[Problem]:
         yield Problem(kind="inbox", subject=name, detail=detail, remedy="git ledger sync")
     for lock in lock_files(repo):
         detail = "a lock file: some process is writing, or was killed"
-        yield Problem(kind="lock", subject=str(lock), detail=detail, remedy=f"rm {lock} (once no git is running)")
+        remedy = f"rm {shell_word(lock)} (once no git is running)"
+        yield Problem(kind="lock", subject=str(lock), detail=detail, remedy=remedy)
 
 
 def _repeating(session: Session) -> Iterator[Problem]:

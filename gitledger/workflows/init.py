@@ -15,6 +15,7 @@ from gitledger.store.remote import remote_names, tracking_refspecs
 from gitledger.store.repository import Repository
 from gitledger.trust.signer import Signer
 from gitledger.trust.signers import Signers
+from gitledger.wording import from_top
 from gitledger.workflows.hook_files import hooks_folder, install_hook, uninstall_hook
 from gitledger.workflows.hook_managers import manager_of
 from gitledger.workflows.session import Session
@@ -85,10 +86,16 @@ def _config(repo: Repository, root: Path, principal: str) -> Step:
     if path.exists():
         _check_config(path)
         return Step("configuration", False, f"{CONFIG_PATH} is there")
-    if _left_out(repo, root, CONFIG_PATH) is not None:
+    left_out = _left_out(repo, root, CONFIG_PATH)
+    if left_out is not None and _says_something(left_out):
         return Step("configuration", False, f"HEAD's {CONFIG_PATH} holds; it is not checked out here")
     _write(path, example_config(uuid.uuid4().hex, principal))
     return Step("configuration", True, f"wrote {CONFIG_PATH}")
+
+
+def _says_something(config: bytes) -> bool:
+    """Tell whether there is more to a configuration than blank lines and comments; one without is none yet."""
+    return any(line.strip() and not line.lstrip().startswith(b"#") for line in config.splitlines())
 
 
 def _check_config(path: Path) -> None:
@@ -114,7 +121,8 @@ def _signer(repo: Repository, root: Path, principal: str, signer: Signer) -> Ste
     if any(entry.key.blob == signer.key.blob for entry in known.entries):
         return Step("signer", False, f"your key {signer.fingerprint} is in {SIGNERS_PATH}")
     if left_out is not None:
-        todo = f"to add your key {signer.fingerprint}: git restore --ignore-skip-worktree-bits {SIGNERS_PATH}"
+        restore = f"git restore --ignore-skip-worktree-bits {from_top(SIGNERS_PATH)}"
+        todo = f"to add your key {signer.fingerprint}: {restore}"
         return Step("signer", False, f"HEAD's {SIGNERS_PATH} holds, not checked out here; {todo}, then init again")
     gap = "" if not before or before.endswith(b"\n") else "\n"
     line = f'{principal} namespaces="gitledger" {signer.key.line}\n'

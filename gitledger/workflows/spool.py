@@ -23,6 +23,7 @@ from gitledger.records.ids import CommitId, TreeId
 from gitledger.records.limits import MAX_BODY_BYTES, MAX_LINE_BYTES
 from gitledger.records.receipt import ShardReceipt
 from gitledger.records.statement import Statement
+from gitledger.wording import shell_word
 
 __all__ = [
     "ENTRY",
@@ -79,13 +80,15 @@ def require_private(folder: Path) -> None:
         status = folder.stat()
     except OSError as error:
         raise UsageError(
-            "spool-missing", f"there is no folder {folder}: {error.strerror}", "mkdir -m 700 it"
+            "spool-missing",
+            f"there is no folder {folder}: {error.strerror}",
+            f"mkdir -m 700 {shell_word(folder)}",
         ) from error
     if status.st_uid != os.geteuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise UsageError(
             "spool-exposed",
             f"others can write to {folder}, and you would sign what they put there",
-            f"chmod 700 {folder}",
+            f"chmod 700 {shell_word(folder)}",
         )
 
 

@@ -35,9 +35,9 @@ def no_commit(repo: Repository) -> UsageError:
     if repo.worktree is None:
         way = "commit in a clone, and push that"
     elif (repo.worktree / CONFIG_PATH).exists():
-        way = "git add .gitledger && git commit"
+        way = "git add :/.gitledger && git commit"
     else:
-        way = "git ledger init && git add .gitledger && git commit"
+        way = "git ledger init && git add :/.gitledger && git commit"
     return UsageError("no-commit", "this repository has no commits, and a receipt speaks of one", way)
 
 

@@ -49,9 +49,9 @@ def read_config(repo: Repository, commit: CommitId) -> Config:
         top = repo.worktree
         is_written = top is not None and commit == repo.head() and (top / CONFIG_PATH).exists()
         way = (
-            "git add .gitledger && git commit"
+            "git add :/.gitledger && git commit"
             if is_written
-            else "git ledger init && git add .gitledger && git commit"
+            else "git ledger init && git add :/.gitledger && git commit"
         )
         raise ConfigError("no-config", f"commit {commit[:12]} has no {CONFIG_PATH}", way)
     config = load_config(text, source=f"{commit[:12]}:{CONFIG_PATH}")

@@ -188,7 +188,7 @@ def test_what_stands_behind_try_can_be_typed_or_done():
         ("git ledger gate or verify", False),
         ("git config user.name …", False),
         ("git ledger verify --policy-from origin/main --accept-shards (for a maintainer to say)", True),
-        ("git add .gitledger && git commit", True),
+        ("git add :/.gitledger && git commit", True),
         ('git config user.name "Your Name, of here"', True),
         ("commit the change, then git ledger run", True),
     ],

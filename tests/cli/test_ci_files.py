@@ -34,7 +34,7 @@ def test_the_file_is_laid_once_and_then_left_alone(project, kind, template, plac
         assert need in head, need
     assert "git+https://HOST/OWNER/git-ledger@COMMIT" in head
     assert f"✓ ci: wrote {place}" in said
-    assert f"`git add .gitledger {place} && git commit`" in said
+    assert f"`git add :/.gitledger :/{place} && git commit`" in said
     assert bool(path.stat().st_mode & 0o100) is (kind == "shell")
     path.write_text("mine")
     assert f"· ci: {place} is there" in project.ledger("init", "--ci", kind).err

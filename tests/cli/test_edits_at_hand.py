@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
 CONFIG = """\
@@ -10,7 +12,7 @@ repository: demo
 shards:
   lint: {paths: [src], command: "true", results: exit-status}
 """
-EDITED = "the configuration is edited and not committed; it counts once it is: git commit .gitledger/config.yaml"
+EDITED = "the configuration is edited and not committed; it counts once it is: git commit :/.gitledger/config.yaml"
 MORE = CONFIG + '  more: {paths: [src], command: "true", results: exit-status}\n'
 COMMANDS = (["plan"], ["run"], ["record", "--shard", "lint"], ["status"], ["verify"])
 
@@ -70,7 +72,7 @@ def test_a_shard_that_is_declared_and_not_committed_is_to_be_committed(make_proj
     project = make_project(CONFIG, {"src/a": "1"})
     project.repo.write(".gitledger/config.yaml", MORE)
     said = project.ledger(*args, expect=2).err
-    assert "no shard 'more' is declared [unknown-shard]; try: git commit .gitledger/config.yaml (" in said
+    assert "no shard 'more' is declared [unknown-shard]; try: git commit :/.gitledger/config.yaml (" in said
     assert said.count("\n") == 1
     said = project.ledger(*args[:-1], "lints", expect=2).err
     assert "did you mean lint?" in said, "the commit would not mend this one"
@@ -83,7 +85,7 @@ def test_a_configuration_that_is_broken_in_the_commit_and_mended_beside_it_is_to
     assert "[config-value]; try: mend .gitledger/config.yaml\n" in said
     project.repo.write(".gitledger/config.yaml", CONFIG)
     said = project.ledger(*args, expect=2).err
-    assert "[config-value]; try: git commit .gitledger/config.yaml (" in said
+    assert "[config-value]; try: git commit :/.gitledger/config.yaml (" in said
     assert said.count("\n") == 1
 
 
@@ -94,6 +96,33 @@ def test_a_configuration_that_is_broken_beside_the_commit_is_said_to_be(make_pro
     said = project.ledger("plan").err
     assert "the configuration is edited and not committed, and broken: .gitledger/config.yaml:" in said
     assert "[config-syntax]; try: mend .gitledger/config.yaml" in said
+
+
+@pytest.mark.parametrize("staged", [False, True])
+def test_a_deleted_configuration_is_said_once_to_count_still_and_comes_back_by_what_is_said(make_project, staged):
+    """In the words for an edited one; what HEAD says counts until the deletion is committed."""
+    project = make_project(CONFIG, {"src/a": "1"})
+    project.record("lint")
+    project.repo.git("rm", "-q", *([] if staged else ["--cached"]), ".gitledger/config.yaml")
+    if not staged:
+        project.repo.git("reset", "-q")
+        (project.path / ".gitledger/config.yaml").unlink()
+    deleted = "the configuration is deleted and not committed; HEAD's counts until that is: "
+    back = "git checkout HEAD -- :/.gitledger/config.yaml"
+    for args in COMMANDS:
+        assert project.ledger(*args, expect=None).err.count(deleted + back) == 1, args
+    (project.path / "src/deep").mkdir(parents=True)
+    subprocess.run(back, shell=True, cwd=project.path / "src/deep", env=dict(project.repo.env), check=True)
+    for args in COMMANDS:
+        assert "configuration is" not in project.ledger(*args).err, args
+
+
+def test_a_configuration_beyond_a_sparse_checkout_is_not_deleted(make_project):
+    project = make_project(CONFIG, {"src/a": "1"})
+    project.record("lint")
+    project.repo.git("sparse-checkout", "set", "--no-cone", "/src/")
+    assert not (project.path / ".gitledger").exists()
+    assert "configuration is" not in project.ledger("plan").err
 
 
 def test_line_ends_that_git_turns_are_no_edit_of_the_configuration(make_project):

@@ -111,7 +111,10 @@ def test_a_run_of_another_command_is_told_of_the_variable_that_may_have_made_it_
 
 @pytest.mark.parametrize(
     ("config", "way_out"),
-    [("", "rm .gitledger/config.yaml && git ledger init"), ("version: 1\n", "write `repository: NAME`")],
+    [
+        ("", 'rm "$(git rev-parse --show-toplevel)/.gitledger/config.yaml" && git ledger init'),
+        ("version: 1\n", "write `repository: NAME`"),
+    ],
 )
 def test_a_configuration_that_init_leaves_alone_is_not_said_to_be_mended_by_init(make_project, config, way_out):
     project = make_project(CONFIG, {"src/a": "1"})
@@ -220,9 +223,9 @@ def test_a_configuration_that_is_written_and_not_committed_is_to_be_committed_an
     project.repo.git("rm", "-q", "--cached", "-r", ".gitledger")
     project.repo.git("commit", "-q", "-m", "without")
     said = project.ledger("status", expect=2).err
-    assert "[no-config]; try: git add .gitledger && git commit" in said
+    assert "[no-config]; try: git add :/.gitledger && git commit" in said
     project.repo.git("clean", "-qfd")
-    assert "[no-config]; try: git ledger init && git add .gitledger" in project.ledger("status", expect=2).err
+    assert "[no-config]; try: git ledger init && git add :/.gitledger" in project.ledger("status", expect=2).err
 
 
 def test_a_clone_is_sent_to_fetch_before_it_is_sent_to_record(project, tmp_path):
@@ -245,7 +248,10 @@ def test_a_clone_is_sent_to_fetch_before_it_is_sent_to_record(project, tmp_path)
             CONFIG.replace("command", "comand"),
             "unknown key shards.lint.comand [unknown-key]; did you mean command?",
         ),
-        ("", "[config-syntax]; try: rm .gitledger/config.yaml && git ledger init"),
+        (
+            "",
+            '[config-syntax]; try: rm "$(git rev-parse --show-toplevel)/.gitledger/config.yaml" && git ledger init',
+        ),
     ],
 )
 def test_init_says_of_a_configuration_that_can_t_be_read_that_it_is_broken_and_where(make_project, config, said):
@@ -337,8 +343,8 @@ def test_before_the_first_commit_every_command_says_what_makes_one(make_project,
     project = make_project(CONFIG, {"src/a": "1"})
     empty.git("config", "core.hooksPath", "/dev/null")
     for config, way in (
-        (False, "git ledger init && git add .gitledger"),
-        (True, "git add .gitledger && git commit"),
+        (False, "git ledger init && git add :/.gitledger"),
+        (True, "git add :/.gitledger && git commit"),
     ):
         if config:
             (empty.path / ".gitledger").mkdir()

@@ -28,7 +28,7 @@ def test_init_takes_the_configuration_that_is_not_checked_out(sparse):
 def test_init_writes_no_list_of_signers_over_one_that_is_not_checked_out(sparse):
     key = str(sparse.key("bob"))
     said = sparse.ledger("init", "--key", key).err
-    restore = "git restore --ignore-skip-worktree-bits .gitledger/allowed_signers"
+    restore = "git restore --ignore-skip-worktree-bits :/.gitledger/allowed_signers"
     assert restore in said
     assert not (sparse.path / ".gitledger").exists()
     sparse.repo.git(*restore.split()[1:])
