@@ -213,6 +213,10 @@ def _run(arguments: list[str], *, as_json: bool) -> int:
         return show_error(error.code, error.message, error.hint, error.exit_status, as_json=as_json)
     except click.exceptions.Exit as error:
         return error.exit_code
+    except click.NoSuchOption as error:
+        from gitledger.cli.misspelt import no_such_option
+
+        return show_error("usage", *no_such_option(error), EXIT_USAGE, as_json=as_json)
     except click.UsageError as error:
         known = error.ctx is not None and error.ctx.parent is not None
         hint = f"git ledger help {error.ctx.info_name}" if error.ctx and known else "git ledger help"
