@@ -21,7 +21,7 @@ def command(output: Output, as_json: bool) -> int:
     from gitledger.manifest.leavings import mend_dirt
     from gitledger.report.text import plan_text, status_text
     from gitledger.workflows.dirt import dirt_of, named
-    from gitledger.workflows.judge import plan, verify
+    from gitledger.workflows.judge import judged, plan
     from gitledger.workflows.missing import unfetched_remote
     from gitledger.workflows.target import head_of
     from gitledger.workflows.unpublished import unpublished
@@ -41,7 +41,7 @@ def command(output: Output, as_json: bool) -> int:
     text = plan_text(found.union, edits, commit=head, color=output.color)
     dirt = dirt_of(session.repo) if stale else []
     told = f"{named(session.repo, dirt)}: {mend_dirt(dirt)}" if dirt else ""
-    passed = not stale and not any(waiting.values()) and verify(session, head).verdict.passed
+    passed = not stale and not any(waiting.values()) and judged(session, found.case, found.union).verdict.passed
     unfetched = unfetched_remote(session)
     output.result(text + status_text(stale, waiting, passed=passed, dirt=told, unfetched=unfetched))
     return 0

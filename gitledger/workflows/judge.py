@@ -23,7 +23,18 @@ from gitledger.workflows.session import Session
 from gitledger.workflows.trusted import read_lists
 from gitledger.workflows.uncommitted import edits_of
 
-__all__ = ["Plan", "Uncommitted", "Verified", "coverage_of", "pins_of", "plan", "planned", "policy_of", "verify"]
+__all__ = [
+    "Plan",
+    "Uncommitted",
+    "Verified",
+    "coverage_of",
+    "judged",
+    "pins_of",
+    "plan",
+    "planned",
+    "policy_of",
+    "verify",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,10 +157,20 @@ def verify(
     `known` is shared by whoever judges many commits.
     """
     case = gather(session, target, policy_from=policy_from, at=at, accept_shards=accept_shards, known=known)
+    union = form_union(case.situation)
+    return judged(session, case, union, accept_shards=accept_shards, allow_skipped=allow_skipped)
+
+
+def judged(
+    session: Session, case: Case, union: Union, *, accept_shards: bool = False, allow_skipped: bool = False
+) -> Verified:
+    """Return the verdict on a union that is formed already; a plan's is the one that `verify` forms.
+
+    `accept_shards` is what the case was gathered with, and the plan's carrying policy's own.
+    """
     lists = read_lists(session.repo, case.trusted, allow_skipped=allow_skipped)
     if _is_pinned(case) and not accept_shards:
         lists = replace(lists, pinned=frozenset(case.pinned))
-    union = form_union(case.situation)
     findings = (*pins_of(case, accept_shards=accept_shards), *case.limits)
     verdict = judge(union, case.situation, lists, findings)
     return Verified(case=case, union=union, verdict=verdict, ignored=ignored_records(union, case.situation))

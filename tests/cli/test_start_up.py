@@ -40,10 +40,17 @@ finally:
 
 
 @pytest.fixture
-def started(make_project, tmp_path):
-    """Return the modules that a command loads, and the git commands that it starts, in a project with a record."""
+def recorded(make_project):
+    """A project with one shard and its record."""
     project = make_project(CONFIG, {"src/a.py": "a = 1\n"})
     project.record("lint")
+    return project
+
+
+@pytest.fixture
+def started(recorded, tmp_path):
+    """Return the modules that a command loads, and the git commands that it starts, in a project with a record."""
+    project = recorded
 
     def start(*words: str) -> tuple[set[str], list[str]]:
         loaded, trace = tmp_path / "loaded", tmp_path / "trace"
@@ -76,3 +83,35 @@ def test_what_only_reads_loads_neither_libgit2_nor_the_network(started, words):
 def test_plan_starts_few_processes(started):
     _, commands = started("plan", "--json")
     assert len(commands) <= 9, commands
+
+
+COUNT = """\
+import collections, json, sys
+from gitledger.cli.app import main
+calls = collections.Counter()
+sys.setprofile(lambda frame, event, _: calls.update([frame.f_code.co_qualname] if event == "call" else []))
+try:
+    main(sys.argv[1:])
+finally:
+    sys.setprofile(None)
+    with open(COUNTED, "w") as file:
+        json.dump(calls, file)
+"""
+
+
+def test_status_judges_once_what_it_calls_passed(recorded, tmp_path):
+    """A plan's union is the one that a verdict is on: each record is opened once for both."""
+
+    def calls_of(word: str) -> dict[str, int]:
+        code = COUNT.replace("COUNTED", repr(str(tmp_path / "counted")))
+        command = [sys.executable, "-c", code, word]
+        env = dict(recorded.repo.env)
+        done = subprocess.run(command, cwd=recorded.path, env=env, capture_output=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+        counted = json.loads((tmp_path / "counted").read_text())
+        return {name: counted.get(name, 0) for name in ("gather", "form_union", "open_record", "judge")}
+
+    status, verdict = calls_of("status"), calls_of("verify")
+    assert status == verdict
+    assert verdict["gather"] == verdict["form_union"] == 1
+    assert verdict["open_record"] >= 1
