@@ -63,7 +63,7 @@ def _remedy(choice: Choice) -> str:
     if choice.reason == "dirty" and choice.about is not None:
         return f"{mend_dirt(choice.about.held.receipt.repo.dirty_paths)}; then {record}"
     how = _HOW.get(choice.reason)
-    return f"git ledger record --shard {choice.shard.key} ({how})" if how else way_out(choice)
+    return f"{record} ({how})" if how else way_out(choice)
 
 
 def _disagreements(choices: Iterable[Choice], situation: Situation) -> Iterator[Finding]:

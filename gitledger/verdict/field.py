@@ -152,7 +152,14 @@ def _outwards(candidates: Collection[Candidate]) -> Sequence[Candidate]:
 
 def covers(held: Held, shard: TargetShard) -> bool:
     """Tell whether a receipt speaks of the shard as it is defined, and of its very inputs."""
-    return held.receipt.shard.definition_digest == shard.definition and _same_inputs(held, shard)
+    return _agreement(held, shard)[1]
+
+
+def _agreement(held: Held, shard: TargetShard) -> tuple[bool, bool]:
+    """Return whether a receipt's definition is the shard's, and whether definition and inputs are."""
+    same_definition = held.receipt.shard.definition_digest == shard.definition
+    matches = same_definition and _same_inputs(held, shard)
+    return same_definition, matches
 
 
 def _candidate(
@@ -183,8 +190,7 @@ def _reading(held: Held, station: Station, shard: TargetShard, situation: Situat
     known = readings.get(identity)
     if known is not None and known[0] is held and known[1] is shard:
         return known
-    same_definition = held.receipt.shard.definition_digest == shard.definition
-    matches = same_definition and _same_inputs(held, shard)
+    same_definition, matches = _agreement(held, shard)
     lacks = _coverage_bars(held, shard, situation)
     bars, carry_bars = _bars(held, station, situation)
     found = (held, shard, same_definition, matches, (*bars, *lacks), (*carry_bars, *lacks))

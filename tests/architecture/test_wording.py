@@ -131,9 +131,17 @@ def hint_of(call: ast.Call) -> ast.expr | None:
     return by_name or (call.args[2] if len(call.args) == 3 else None)
 
 
-def filled(part: ast.expr) -> str:
-    """Return what stands for a filled-in part: an edit where `mend_dirt` makes it, else a plain `X`."""
-    return "add" if "mend_dirt(" in ast.unparse(part) else "X"
+def filled(part: ast.expr, names: dict[str, list[ast.expr]], depth: int) -> str:
+    """Return what stands for a filled-in part.
+
+    An edit where `mend_dirt` makes it; the text of a name that holds but one; else a plain `X`.
+    """
+    if "mend_dirt(" in ast.unparse(part):
+        return "add"
+    value = part.value if isinstance(part, ast.FormattedValue) else part
+    known = names.get(value.id, []) if isinstance(value, ast.Name) else []
+    texts = list(texts_of(known[0], names, depth + 1)) if len(known) == 1 and depth < 3 else []
+    return texts[0] if len(texts) == 1 else "X"
 
 
 def texts_of(value: ast.expr | None, names: dict[str, list[ast.expr]], depth: int = 0) -> Iterator[str]:
@@ -142,7 +150,9 @@ def texts_of(value: ast.expr | None, names: dict[str, list[ast.expr]], depth: in
         case ast.Constant(value=str(text)) if text:
             yield text
         case ast.JoinedStr(values=parts):
-            yield "".join(str(part.value) if isinstance(part, ast.Constant) else filled(part) for part in parts)
+            yield "".join(
+                str(part.value) if isinstance(part, ast.Constant) else filled(part, names, depth) for part in parts
+            )
         case ast.IfExp(body=one, orelse=other):
             yield from texts_of(one, names, depth)
             yield from texts_of(other, names, depth)
