@@ -103,7 +103,7 @@ class Ledger:
         return self._view(tips)
 
     def _view(self, tips: Tips) -> LedgerView:
-        return LedgerView(self._objects, self._trees, roots_of(self._objects, tips))
+        return LedgerView(self._objects, self._trees, tips)
 
     def commits(self) -> frozenset[CommitId]:
         """Return the ids of all objects that have a note."""

@@ -84,8 +84,13 @@ def tracking_refspecs(remote: str) -> tuple[str, ...]:
 
 
 def remote_names(repository: Repository) -> tuple[str, ...]:
-    """Return the names of the remotes that are configured."""
-    return tuple(repository.git.run("remote").text.splitlines())
+    """Return the names of the remotes that are configured, as `git remote` lists them: whatever is set of one.
+
+    A name can't be empty, or begin with a slash.
+    """
+    keys = (key.split(".") for key in repository.settings)
+    names = {".".join(parts[1:-1]) for parts in keys if parts[0] == "remote"}
+    return tuple(sorted(name for name in names if name and not name.startswith("/")))
 
 
 def choose_remote(repository: Repository, argument: str | None = None) -> str:

@@ -13,22 +13,28 @@ from gitledger.store.encoding import ID_BYTES, blob_id, object_corrupt, object_m
 from gitledger.store.marks import Mark, Marks, look, look_again
 from gitledger.store.notes_tree import Blobs, NotesTrees
 from gitledger.store.objects import GitObjects
-from gitledger.store.refs import Roots
+from gitledger.store.refs import Tips, roots_of
 from gitledger.store.union import NoteFault, note_faults, split_lines
 
 __all__ = ["LedgerView"]
 
 
 class LedgerView:
-    """Every line and body of the notes trees in `roots`, whoever wrote them last and in whatever fan-out.
+    """Every line and body of the notes trees at `tips`, whoever wrote them last and in whatever fan-out.
 
     Raises `StoreError` `object-missing` or `object-corrupt` where the repository is damaged.
     """
 
-    def __init__(self, objects: GitObjects, trees: NotesTrees, roots: Roots) -> None:
+    def __init__(self, objects: GitObjects, trees: NotesTrees, tips: Tips) -> None:
         self._objects = objects
         self._trees = trees
-        self._roots = roots
+        self._tips = tips
+        self._roots = roots_of(objects, tips)
+
+    @property
+    def tips(self) -> Tips:
+        """The commits whose trees these are."""
+        return self._tips
 
     def commits(self) -> frozenset[CommitId]:
         """Return the ids of all objects that have a note; nothing says that this clone has the objects."""

@@ -15,7 +15,6 @@ from gitledger.records.outcomes import Outcome
 from gitledger.records.receipt import ShardReceipt
 from gitledger.records.statement import REVOCATION, SHARD_RECEIPT
 from gitledger.store.dropped import recently_dropped
-from gitledger.store.refs import all_tips
 from gitledger.store.view import LedgerView
 from gitledger.trust.verified import Rejected, open_record
 from gitledger.verdict.finding import Finding, note
@@ -50,7 +49,7 @@ class Dropped:
 
 def look_back(session: Session, view: LedgerView) -> Dropped:
     """Return what the records refs of this clone, fetched ones included, held lately and `view` lacks."""
-    lines = recently_dropped(session.repo, all_tips(session.repo.objects).records, view)
+    lines = recently_dropped(session.repo, view)
     against = {commit: tuple(filter(_speaks_against, lost)) for commit, lost in lines.items()}
     return Dropped(lines=lines, against={commit: lost for commit, lost in against.items() if lost})
 

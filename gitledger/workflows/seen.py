@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
-
 from gitledger.store.encoding import ID_BYTES
+from gitledger.store.kept_file import kept_path
 from gitledger.store.marks import Marks
 from gitledger.store.marks_file import read_marks, write_marks
 from gitledger.store.view import LedgerView
@@ -22,7 +21,7 @@ _UNPLACED = frozenset({("", "")})
 def see(session: Session, view: LedgerView) -> Marks:
     """Return the marks of all notes; those that an earlier run has seen are not read again."""
     id_bytes = ID_BYTES[session.repo.object_format]
-    path = session.repo.common_dir / "gitledger" / f"marks-{os.geteuid()}"
+    path = kept_path(session.repo.common_dir, "marks")
     known = read_marks(path, RULES, id_bytes)
     marks = view.marks(known, marks_of, session.repo.in_pack_order)
     if marks.rows >= LEAST_KEPT and marks.names not in (known.names, _UNPLACED):

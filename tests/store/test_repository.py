@@ -10,6 +10,7 @@ from gitledger.errors import StoreError, UsageError
 from gitledger.records.ids import CommitId
 from gitledger.store.history import distances, is_cut
 from gitledger.store.objects import Identity
+from gitledger.store.remote import remote_names
 from gitledger.store.repository import open_repository
 
 
@@ -150,6 +151,18 @@ def test_configuration_is_gits_own(git_repo):
     assert repo.config("CORE.Signed") == "y"
     assert (repo.config("bare.flag"), repo.config("bare.other")) == ("true", "z")
     assert repo.config("gitledger.absent") is None
+
+
+def test_remotes_are_those_that_git_lists(git_repo):
+    git_repo.git("remote", "add", "origin", "../a")
+    settings = ("a.b/c.url", "A.prune", "pushDefault", "zz.mirror", "\u00e9 x.url", "/no.url", "origin.fetch")
+    for key in settings:
+        git_repo.git("config", f"remote.{key}", "true")
+    named = ("GIT_CONFIG_COUNT", "1"), ("GIT_CONFIG_KEY_0", "remote.env.url"), ("GIT_CONFIG_VALUE_0", "x")
+    git_repo.env.update(named)
+    listed = git_repo.git("remote").splitlines()
+    assert {"a.b/c", "A", "env", "origin"} <= set(listed)
+    assert remote_names(open_repository(git_repo.path, env=git_repo.env)) == tuple(sorted(listed))
 
 
 def test_the_identity_is_the_one_that_git_would_write(git_repo):
