@@ -10,7 +10,7 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 __all__ = ["OLD_S", "OWNER", "sweep_folders", "sweep_objects"]
@@ -67,12 +67,14 @@ def _old(paths: Iterable[Path], beside: Path) -> list[Path]:
         return []
     with tempfile.TemporaryFile(dir=beside) as file:
         now_s = os.fstat(file.fileno()).st_mtime
-    return [path for path in found if now_s - _newest_s(path) > OLD_S]
+    return [path for path in found if all(now_s - time_s > OLD_S for time_s in _times_s(path))]
 
 
-def _newest_s(path: Path) -> float:
-    below = [child.lstat().st_mtime for child in path.rglob("*")] if path.is_dir() else []
-    return max([path.lstat().st_mtime, *below])
+def _times_s(path: Path) -> Iterator[float]:
+    """Yield when a file was written, or a folder and all in it; most need no look at what is in them."""
+    yield path.lstat().st_mtime
+    if path.is_dir():
+        yield from (child.lstat().st_mtime for child in path.rglob("*"))
 
 
 def _open_files() -> frozenset[str]:

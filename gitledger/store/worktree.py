@@ -124,7 +124,6 @@ def survey(git: Git) -> Survey:
     # A run may have configured filters and hooks that git would start now, with the recorder's environment.
     keyless = {name: value for name, value in git.env.items() if name not in AGENT_VARIABLES}
     top = replace(git, folder=_top(git), env=keyless)
-    sweep_folders(Path(tempfile.gettempdir()))
     if _has_rules_of_its_own(top):
         with Meanwhile(partial(_untracked, top)) as others, Meanwhile(partial(_ignored, top)) as covered:
             tracked = _tracked(top, walk=False)
@@ -133,6 +132,7 @@ def survey(git: Git) -> Survey:
         tracked = _tracked(top, walk=True)
         untracked, ignored = tracked.untracked, tracked.ignored
     rules, folders = _self_ignored(top, ignored)
+    sweep_folders(Path(tempfile.gettempdir()))
     return Survey(
         root=top.folder,
         seen=WorkTreeState(
