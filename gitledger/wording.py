@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-__all__ = ["ASIDES", "counted", "from_top", "shell_word", "shortened", "suggested"]
+__all__ = ["ASIDES", "counted", "few", "from_top", "shell_word", "shortened", "suggested"]
 
 ASIDES = ("did you mean ", "known: ")
 """How hints begin that name what there is, and are nothing to type."""
@@ -13,6 +14,12 @@ ASIDES = ("did you mean ", "known: ")
 def counted(number: int, one: str, many: str = "") -> str:
     """Return a number with its noun, `1 shard` and `2 shards`; `many` is the plural that no `s` makes."""
     return f"{number} {one if number == 1 else many or f'{one}s'}"
+
+
+def few(names: Sequence[str], limit: int = 3) -> str:
+    """Return the first of some names, and how many there are more: `a, b, c and 37 more`."""
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more
 
 
 def suggested(hint: str) -> str:

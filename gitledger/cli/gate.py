@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gitledger.cli.output import Output
-from gitledger.cli.world import enter, signer_of, user_name, with_json, with_key, with_offline, with_policy
+from gitledger.cli.world import enter, run_by, signer_of, user_name, with_json, with_key, with_offline, with_policy
 from gitledger.errors import EXIT_NO, EXIT_YES, TrustError, UsageError
 from gitledger.wording import counted
 
@@ -104,9 +104,10 @@ def _signer(output: Output, session: Session, key: str | None) -> Signer | None:
 def _say(output: Output, done: Gated, *, as_json: bool) -> None:
     """Write the verdict where people look for it: log, annotations, summary of the job."""
     from gitledger.report.coverage import coverage_lines
+    from gitledger.report.shards import verdict_text
     from gitledger.report.summary import summary_text
     from gitledger.report.summary_annotations import annotation_lines, silenced
-    from gitledger.report.text import escaped, verdict_text
+    from gitledger.report.text import escaped
 
     commit = done.found.case.situation.commit
     policy = f"{done.policy.source} ({done.policy.commit[:12]})"
@@ -128,6 +129,8 @@ def _say(output: Output, done: Gated, *, as_json: bool) -> None:
             ignored=[((item.record or "a line")[:12], item.reason) for item in ignored],
             color=output.color,
             coverage=coverage_lines(done.found.union.coverage, color=output.color),
+            width=output.width,
+            run=run_by(done.policy.source),
         )
         output.result(silenced(text, secrets.token_hex(16)) if on_github else text)
         if on_github:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gitledger.cli.output import Output
-from gitledger.cli.world import enter, signer_of, user_name
+from gitledger.cli.world import enter, run_by, signer_of, user_name
 from gitledger.errors import EXIT_NO, EXIT_YES, UsageError
 
 if TYPE_CHECKING:
@@ -53,7 +53,9 @@ def command(output: Output, name: str, arguments: tuple[str, ...]) -> int:  # no
     for ref, verdict in done.judged:
         if not verdict.verdict.passed:
             output.message(f"git ledger: {ref}")
-            for line in finding_lines(verdict.verdict.findings, color=False):
+            trusted = verdict.case.trusted
+            run = run_by(None if trusted.is_self else trusted.source)
+            for line in finding_lines(verdict.verdict.findings, color=False, run=run):
                 output.message(line)
     is_worth_saying = bool(done.messages) or not seen.lines
     for text in (*(seen.messages if is_worth_saying else ()), *done.messages):

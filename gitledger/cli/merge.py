@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from gitledger.cli.output import Output
-from gitledger.cli.world import enter, signer_of, user_name, with_json, with_key, with_offline, with_policy
+from gitledger.cli.world import enter, run_by, signer_of, user_name, with_json, with_key, with_offline, with_policy
 from gitledger.errors import EXIT_NO, EXIT_YES
 
 
@@ -41,7 +41,7 @@ def command(
     git ledger merge --carry
     """
     from gitledger.report.coverage import coverage_lines
-    from gitledger.report.text import merge_text
+    from gitledger.report.shards import merge_text
     from gitledger.workflows.merge import merge
     from gitledger.workflows.target import target_of
 
@@ -70,6 +70,8 @@ def command(
                 color=output.color,
                 coverage=coverage_lines(found.union.coverage, color=output.color),
                 is_new=found.is_new,
+                width=output.width,
+                run=run_by(policy_from),
             )
         )
     return EXIT_YES if found.is_green else EXIT_NO

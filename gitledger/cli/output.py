@@ -62,6 +62,15 @@ class Output:
             color=wants_color(sys.stdout, environ, no_color=no_color),
         )
 
+    @property
+    def width(self) -> int | None:
+        """The columns of the terminal that results go to (`COLUMNS` first, as everywhere); None where none is."""
+        if not sys.stdout.isatty():
+            return None
+        from shutil import get_terminal_size
+
+        return get_terminal_size().columns
+
     def result(self, text: str) -> None:
         """Write what was asked for to stdout."""
         sys.stdout.write(text if text.endswith("\n") or not text else text + "\n")

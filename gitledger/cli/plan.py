@@ -66,7 +66,7 @@ def command(
     session = enter(output, offline=offline)
     target = target_of(session, commit)
     with edits_of(session, target) as edits:  # git looks at every file meanwhile: what judges is loaded after that
-        from gitledger.report.text import plan_text
+        from gitledger.report.shards import plan_text
         from gitledger.workflows.judge import planned
         from gitledger.workflows.unpublished import unpublished
 
@@ -81,7 +81,8 @@ def command(
         output.document({**found.encode(), "unpublished": waiting})
     else:
         changes = [(str(item.key), item.paths) for item in found.uncommitted]
-        output.result(plan_text(found.union, changes, commit=found.case.situation.commit, color=output.color))
+        commit = found.case.situation.commit
+        output.result(plan_text(found.union, changes, commit=commit, color=output.color, width=output.width))
     if not found.is_covered:
         say_what_is_missing(output, session)
     for remote, number in waiting.items():

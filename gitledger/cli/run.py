@@ -179,6 +179,7 @@ def _show(output: Output, result: RunResult, logs: Path) -> None:
             ending=_ending(result),
             findings=() if result.merge is None or result.uncovered else result.merge.findings,
             color=output.color,
+            width=output.width,
         )
     )
 

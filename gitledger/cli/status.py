@@ -19,7 +19,8 @@ def command(output: Output, as_json: bool) -> int:
     git ledger status --json | jq .summary
     """
     from gitledger.manifest.leavings import mend_dirt
-    from gitledger.report.text import plan_text, status_text
+    from gitledger.report.shards import plan_text
+    from gitledger.report.text import status_text
     from gitledger.workflows.dirt import dirt_of, named
     from gitledger.workflows.judge import judged, plan
     from gitledger.workflows.missing import unfetched_remote
@@ -38,7 +39,7 @@ def command(output: Output, as_json: bool) -> int:
         output.document({**found.encode(), "unpublished": waiting})
         return 0
     edits = [(str(item.key), item.paths) for item in found.uncommitted]
-    text = plan_text(found.union, edits, commit=head, color=output.color)
+    text = plan_text(found.union, edits, commit=head, color=output.color, width=output.width)
     dirt = dirt_of(session.repo) if stale else []
     told = f"{named(session.repo, dirt)}: {mend_dirt(dirt)}" if dirt else ""
     passed = not stale and not any(waiting.values()) and judged(session, found.case, found.union).verdict.passed

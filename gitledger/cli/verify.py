@@ -7,7 +7,15 @@ from functools import partial
 import click
 
 from gitledger.cli.output import Output
-from gitledger.cli.world import beside_edits, enter, say_what_is_missing, with_json, with_offline, with_policy
+from gitledger.cli.world import (
+    beside_edits,
+    enter,
+    run_by,
+    say_what_is_missing,
+    with_json,
+    with_offline,
+    with_policy,
+)
 from gitledger.errors import EXIT_NO, EXIT_YES
 
 
@@ -45,7 +53,7 @@ def command(
     """
     from gitledger.report.coverage import coverage_lines
     from gitledger.report.lanes import cell_lines
-    from gitledger.report.text import verdict_text
+    from gitledger.report.shards import verdict_text
     from gitledger.workflows.judge import policy_of, verify
     from gitledger.workflows.target import target_of
 
@@ -84,6 +92,8 @@ def command(
                 ignored=[((item.record or "a line")[:12], item.reason) for item in ignored],
                 color=output.color,
                 coverage=coverage_lines(found.union.coverage, color=output.color),
+                width=output.width,
+                run=run_by(policy_from),
             )
         )
     if not verdict.passed:

@@ -14,7 +14,7 @@ import click
 
 from gitledger.cli.output import Output
 from gitledger.errors import ConfigError, UsageError
-from gitledger.wording import suggested
+from gitledger.wording import shell_word, suggested
 
 if TYPE_CHECKING:
     from gitledger.records.ids import CommitId
@@ -28,6 +28,7 @@ __all__ = [
     "beside_edits",
     "enter",
     "now",
+    "run_by",
     "say_what_is_missing",
     "signer_of",
     "user_name",
@@ -69,6 +70,11 @@ def enter(output: Output, *, offline: bool = False) -> Session:
         )
 
     return open_session(output.directory, environ=output.environ, home=home, now=now, offline=offline, aside=aside)
+
+
+def run_by(policy_from: str | None) -> str:
+    """Return the command that runs what is stale by the policy of a ref, None for the commit's own."""
+    return "git ledger run" if policy_from is None else f"git ledger run --policy-from {shell_word(policy_from)}"
 
 
 class BegunLook:

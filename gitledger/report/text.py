@@ -6,25 +6,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gitledger.manifest.leavings import ignoring_line, mend_dirt
-from gitledger.wording import counted, shortened, suggested
+from gitledger.wording import counted, few, shortened, suggested
 
 if TYPE_CHECKING:  # whoever records needs no judgement
     from gitledger.records.receipt import ShardReceipt
     from gitledger.verdict.finding import Finding
     from gitledger.verdict.select import Choice
-    from gitledger.verdict.union import Union
 
 __all__ = [
     "escaped",
     "finding_lines",
-    "merge_text",
     "paint",
-    "plan_text",
     "record_lines",
     "status_text",
     "table",
     "uncommitted_lines",
-    "verdict_text",
 ]
 
 _STYLES = {
@@ -36,7 +32,7 @@ _STYLES = {
     "dim": "2",
     "bold": "1",
 }
-_MARKS = {"fresh": "●", "carryable": "○", "stale": "✗"}
+MAX_FOUND = 400
 
 
 def escaped(text: str, limit: int = 200) -> str:
@@ -62,19 +58,6 @@ def table(rows: Sequence[Sequence[str]], *, indent: str = "") -> list[str]:
     return lines
 
 
-def plan_text(union: Union, uncommitted: Iterable[tuple[str, Sequence[str]]], *, commit: str, color: bool) -> str:
-    """Return a plan: a line a shard with its verdict, reason and what explains it."""
-    from gitledger.verdict.plan import summarise
-
-    rows = [_plan_row(choice) for choice in union.choices]
-    lines = [f"plan for {commit[:12]}"]
-    for choice, line in zip(union.choices, table(rows, indent="  "), strict=True):
-        lines.append(paint(line, choice.verdict, color=color))
-    counts = summarise(union)
-    lines.append(", ".join(f"{number} {verdict}" for verdict, number in counts.items()))
-    return "\n".join([*lines, *uncommitted_lines(uncommitted)]) + "\n"
-
-
 def uncommitted_lines(uncommitted: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
     """Return a line for each shard that uncommitted edits would make stale, and what lets leavings of tests be."""
     lines, left = [], []
@@ -85,95 +68,34 @@ def uncommitted_lines(uncommitted: Iterable[tuple[str, Sequence[str]]]) -> list[
     return [*lines, f"tests leave these behind: {mend_dirt(left)}"] if left else lines
 
 
-def _plan_row(choice: Choice) -> tuple[str, str, str, str]:
-    return (
-        f"{_MARKS[choice.verdict]} {choice.shard.key}",
-        choice.verdict,
-        choice.reason,
-        _because(choice),
-    )
+def finding_lines(findings: Iterable[Finding], *, color: bool, run: str = "git ledger run") -> list[str]:
+    """Return two lines a finding: what was found against what was expected, and what to do.
 
-
-def _because(choice: Choice) -> str:
-    parts = []
-    about = choice.result or choice.about
-    if about is not None and not about.fresh:
-        away = "" if about.distance is None else f", {about.distance} back"
-        parts.append(f"from {about.commit[:12]}{away}")
-    if choice.changed_paths:
-        more = f" and {len(choice.changed_paths) - 3} more" if len(choice.changed_paths) > 3 else ""
-        parts.append(", ".join(escaped(path) for path in choice.changed_paths[:3]) + more)
-    if choice.detail:
-        parts.append(escaped(choice.detail))
-    if len(choice.attempts) > 1:
-        from gitledger.verdict.attempts import attempts_used
-
-        uncounted = len(choice.attempts) - attempts_used(choice.attempts)
-        aside = f" ({uncounted} interrupted)" if uncounted else ""
-        parts.append(f"{counted(len(choice.attempts), 'attempt')}{aside}")
-    return "; ".join(parts)
-
-
-def finding_lines(findings: Iterable[Finding], *, color: bool) -> list[str]:
-    """Return two lines a finding: what was found against what was expected, and what to do."""
-    lines = []
+    What is the same for many subjects is said once for all of them; what mends them all is then `run`, the
+    command that runs what is stale.
+    """
+    together: dict[tuple[str, bool, str, str, str], list[Finding]] = {}
     for finding in findings:
-        mark, style = ("✗", "failed") if finding.blocks else ("·", "dim")
-        head = f"{mark} {escaped(finding.subject)}: {escaped(finding.found)}"
-        lines.append(f"  {paint(head, style, color=color)} [{finding.code}]")
-        if finding.blocks:
-            lines.append(f"      expected {escaped(finding.expected)}{suggested(escaped(finding.remedy))}")
+        words = (finding.expected, finding.gist or finding.found, _for_all(finding, run))
+        together.setdefault((finding.code, finding.blocks, *words), []).append(finding)
+    lines = []
+    for (code, blocks, expected, found, remedy), alike in together.items():
+        subjects = list(dict.fromkeys(escaped(finding.subject) for finding in alike))
+        mark, style = ("✗", "failed") if blocks else ("·", "dim")
+        head = f"{mark} {few(subjects)}: {escaped(found, MAX_FOUND)}"
+        lines.append(f"  {paint(head, style, color=color)} [{code}]")
+        if blocks:
+            way = remedy if len(alike) > 1 else alike[0].remedy
+            lines.append(f"      expected {escaped(expected)}{suggested(escaped(way))}")
     return lines
 
 
-def verdict_text(
-    *,
-    passed: bool,
-    commit: str,
-    policy: str,
-    union: Union,
-    findings: Sequence[Finding],
-    ignored: Sequence[tuple[str, str]],
-    color: bool,
-    coverage: Sequence[str] = (),
-) -> str:
-    """Return a verdict: the shards, lines on coverage, every finding, what was ignored, and the answer last."""
-    lines = [f"verify {commit[:12]} by policy {policy}"]
-    rows = [_plan_row(choice) for choice in union.choices]
-    for choice, line in zip(union.choices, table(rows, indent="  "), strict=True):
-        lines.append(paint(line, choice.verdict, color=color))
-    lines += [*coverage, *finding_lines(findings, color=color)]
-    lines += [f"  · ignored {name}: {escaped(reason)}" for name, reason in ignored]
-    word = "passed" if passed else "failed"
-    lines.append(paint(f"verdict: {word}", word, color=color))
-    return "\n".join(lines) + "\n"
+def _for_all(finding: Finding, run: str) -> str:
+    """Return what mends a finding and others like it: one run of all that is stale, where it is a run of this."""
+    from gitledger.verdict.select import REASONS
 
-
-def merge_text(
-    *,
-    union: Union,
-    outcome: str,
-    commit: str,
-    record: str | None,
-    findings: Sequence[Finding],
-    color: bool,
-    coverage: Sequence[str] = (),
-    is_new: bool = True,
-) -> str:
-    """Return what a merge came to: its inputs, lines on coverage, every fault, and what it wrote, if anything.
-
-    `is_new`: the record was written now, and did not stand there.
-    """
-    lines = [f"merge {commit[:12]}"]
-    rows = [_plan_row(choice) for choice in union.choices]
-    for choice, line in zip(union.choices, table(rows, indent="  "), strict=True):
-        lines.append(paint(line, choice.verdict, color=color))
-    lines += [*coverage, *finding_lines(findings, color=color)]
-    word = "passed" if outcome == "passed" else "failed"
-    wrote = f"merged receipt {record[:12]}" if record else "nothing was written"
-    wrote = wrote if is_new else f"nothing new to merge since {wrote}"
-    lines.append(f"{paint(f'merge: {outcome}', word, color=color)}, {wrote}")
-    return "\n".join(lines) + "\n"
+    record = f"git ledger record --shard {finding.subject}"
+    return finding.remedy.replace(record, run) if finding.code in REASONS else finding.remedy
 
 
 def record_lines(

@@ -35,6 +35,7 @@ def _missing(choices: Iterable[Choice]) -> Iterator[Finding]:
         if choice.result is None:
             changed = ", ".join(ascii(path)[1:-1] for path in choice.changed_paths[:5])
             found = "; ".join(filter(None, [choice.detail, changed]))
+            gist = "; ".join(filter(None, [choice.gist, changed])) if choice.gist else ""
             yield blocking(
                 choice.reason,
                 "6",
@@ -42,6 +43,7 @@ def _missing(choices: Iterable[Choice]) -> Iterator[Finding]:
                 expected="a green receipt, fresh or carried",
                 found=found or choice.reason.replace("-", " "),
                 remedy=_remedy(choice),
+                gist=gist,
             )
 
 

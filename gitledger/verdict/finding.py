@@ -15,7 +15,8 @@ class Finding:
     """One reason for or against, addressed to a person.
 
     `code` is a stable word (`git ledger explain CODE`), `rule` the section of the design that it comes from,
-    `subject` the shard, record, key or path concerned, `remedy` the next command ("" where there is none).
+    `subject` the shard, record, key or path concerned, `remedy` the next command ("" where there is none). `gist`
+    is what people are told once for all subjects that share it ("": what was found).
     """
 
     code: str
@@ -25,6 +26,7 @@ class Finding:
     found: str
     remedy: str
     blocks: bool
+    gist: str = ""
 
     def encode(self) -> dict[str, Any]:
         """Return the JSON object of `verify --json`."""
@@ -39,18 +41,20 @@ class Finding:
         }
 
 
-def blocking(code: str, rule: str, subject: object, *, expected: str, found: str, remedy: str = "") -> Finding:
+def blocking(
+    code: str, rule: str, subject: object, *, expected: str, found: str, remedy: str = "", gist: str = ""
+) -> Finding:
     """Return a finding that keeps the verdict from passing."""
-    return _finding(code, rule, subject, (expected, found, remedy), blocks=True)
+    return _finding(code, rule, subject, (expected, found, remedy, gist), blocks=True)
 
 
 def note(code: str, rule: str, subject: object, *, expected: str, found: str, remedy: str = "") -> Finding:
     """Return a finding that is reported and blocks nothing."""
-    return _finding(code, rule, subject, (expected, found, remedy), blocks=False)
+    return _finding(code, rule, subject, (expected, found, remedy, ""), blocks=False)
 
 
-def _finding(code: str, rule: str, subject: object, words: tuple[str, str, str], *, blocks: bool) -> Finding:
-    expected, found, remedy = words
+def _finding(code: str, rule: str, subject: object, words: tuple[str, str, str, str], *, blocks: bool) -> Finding:
+    expected, found, remedy, gist = words
     return Finding(
         code=code,
         rule=rule,
@@ -59,6 +63,7 @@ def _finding(code: str, rule: str, subject: object, words: tuple[str, str, str],
         found=found,
         remedy=remedy,
         blocks=blocks,
+        gist=gist,
     )
 
 

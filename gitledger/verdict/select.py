@@ -55,12 +55,17 @@ class Choice:
 
     `verdict` is `fresh`, `carryable` or `stale`. `result` is the receipt that a union takes: also a fresh failure,
     whose verdict is `stale`; None where nothing stands. `attempts` are the runs on the commit that it speaks of.
+
+    `detail` is the reason in full. Where that is long, `remark` is what a row has room for, and `gist` what shards
+    of the same fate have in common, to be told once for all of them ("": the detail itself).
     """
 
     shard: TargetShard
     verdict: str
     reason: str
     detail: str = ""
+    remark: str = ""
+    gist: str = ""
     result: Candidate | None = None
     results: tuple[TestResult, ...] = ()
     changed_paths: tuple[str, ...] = ()

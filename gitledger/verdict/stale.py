@@ -31,15 +31,37 @@ def why_stale(field: Field, situation: Situation) -> Choice:
         return _beside_a_stranger(_because_of(stale, newest_first(field.reds)[0]), field)
     stranger = _covering_stranger(field)
     if stranger is not None:
-        return replace(stale, reason="untrusted", detail=_of_stranger(*stranger))
+        return _told(replace(stale, reason="untrusted"), _of_stranger(*stranger))
     if field.candidates:
         return _why_changed(stale, field.candidates[0], field, situation)
     if field.untrusted:
         held, why = field.untrusted[0]
         return replace(stale, reason="untrusted", detail=f"{why}: record {held.id[:12]}")
     if situation.history_cut:
-        return replace(stale, reason="history-cut", detail=_elsewhere(field, situation))
-    return replace(stale, detail=_elsewhere(field, situation))
+        return _told(replace(stale, reason="history-cut"), _elsewhere(field, situation))
+    return _told(stale, _elsewhere(field, situation))
+
+
+Words = tuple[str, str, str]
+"""A detail in full, what a row has room for, and what shards of the same fate have in common."""
+NOTHING: Words = ("", "", "")
+
+
+def _told(stale: Choice, words: Words) -> Choice:
+    """Return the choice with one more reason behind those that it has."""
+    detail, remark, gist = words
+    if not detail:
+        return stale
+    return replace(
+        stale,
+        detail=_joined(stale.detail, detail),
+        remark=_joined(stale.remark or stale.detail, remark),
+        gist=_joined(stale.gist or stale.detail, gist),
+    )
+
+
+def _joined(*parts: str) -> str:
+    return "; ".join(filter(None, parts))
 
 
 def _covering_stranger(field: Field) -> tuple[Held, str] | None:
@@ -51,9 +73,13 @@ def _covering_stranger(field: Field) -> tuple[Held, str] | None:
     return max(covering, key=lambda pair: (pair[0].ended_at, pair[0].id), default=None)
 
 
-def _of_stranger(held: Held, why: str) -> str:
-    who, day = held.key or "nobody", format_time(held.ended_at)[:10]
-    return f"record {held.id[:12]} of {day} covers these inputs, but its signature does not count ({why}): {who}"
+def _of_stranger(held: Held, why: str) -> Words:
+    who, day, record = held.key or "nobody", format_time(held.ended_at)[:10], held.id[:12]
+    return (
+        f"record {record} of {day} covers these inputs, but its signature does not count ({why}): {who}",
+        f"{record}: {why}",
+        f"a run of these inputs that {who} signed does not count ({why})",
+    )
 
 
 def _beside_a_stranger(stale: Choice, field: Field) -> Choice:
@@ -61,7 +87,7 @@ def _beside_a_stranger(stale: Choice, field: Field) -> Choice:
     stranger = _covering_stranger(field)
     if stranger is None or stale.about is None or stranger[0].ended_at <= stale.about.held.ended_at:
         return stale
-    return replace(stale, detail="; ".join(filter(None, [stale.detail, _of_stranger(*stranger)])))
+    return _told(stale, _of_stranger(*stranger))
 
 
 def _because_of(stale: Choice, red: Candidate) -> Choice:
@@ -73,22 +99,25 @@ def _why_changed(stale: Choice, nearest: Candidate, field: Field, situation: Sit
     """Return what has changed since the nearest receipt."""
     hint = _elsewhere(field, situation)
     if not nearest.same_definition:
-        return replace(stale, reason="definition-changed", detail=hint, about=nearest)
+        return _told(replace(stale, reason="definition-changed", about=nearest), hint)
     if nearest.commit == situation.commit:
         detail = "its manifest is not that of the commit it was recorded on"
         return replace(stale, reason="malformed", detail=detail, about=nearest)
     changed = situation.facts.changed(nearest.commit, field.shard.key)
-    return replace(stale, reason="inputs-changed", detail=hint, about=nearest, changed_paths=changed)
+    return _told(replace(stale, reason="inputs-changed", about=nearest, changed_paths=changed), hint)
 
 
-def _elsewhere(field: Field, situation: Situation) -> str:
+def _elsewhere(field: Field, situation: Situation) -> Words:
     """Return where a green receipt of the same inputs lies that `carry.from` does not reach, or nothing."""
     where = next((item for item in field.beyond if item.matches and item.held.is_green), None)
     if where is None:
-        return ""
+        return NOTHING
+    beyond = f"outside carry.from: {situation.config.carry.from_}; `carry: {{from: same-manifest}}` would find"
+    commit = where.commit[:12]
     return (
-        f"{where.commit[:12]} has a receipt with the same inputs, outside carry.from: "
-        f"{situation.config.carry.from_}; `carry: {{from: same-manifest}}` would find it"
+        f"{commit} has a receipt with the same inputs, {beyond} it",
+        f"same inputs at {commit}",
+        f"receipts with the same inputs lie {beyond} them",
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -143,7 +144,11 @@ def test_a_stranger_s_newer_run_is_named_where_an_older_receipt_of_other_inputs_
     assert project.plan() == {"lint": ("stale", "untrusted"), "build": ("stale", "inputs-changed")}
     for args, status in ((("plan",), 0), (("status",), 0), (("verify",), 1)):
         said = project.ledger(*args, expect=status).out
-        assert "covers these inputs, but its signature does not count (unknown-signer): SHA256:" in said, args
+        assert re.search(r"✗ lint +stale +untrusted +[0-9a-f]{12}: unknown-signer\n", said), args
+        whose = r"lint: a run of these inputs that SHA256:\S{43} signed does not count \(unknown-signer\) \[untrusted\]"
+        assert len(re.findall(whose, said)) == 1, args
+    row = project.ledger("plan", "--json").document["shards"][0]
+    assert "covers these inputs, but its signature does not count (unknown-signer): SHA256:" in row["detail"]
     assert (
         "try: git ledger record --shard lint (with a key that policy lists"
         in project.ledger("verify", expect=1).out

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from gitledger.cli.streams import PLAIN
 
 ROOT = Path(__file__).parents[2]
@@ -97,3 +99,20 @@ def test_every_sign_that_we_write_has_something_to_stand_for_it():
     assert len(used) > 5
     assert {char: where for char, where in used.items() if char not in {*PLAIN, "é"}} == {}
     assert all(text.isascii() for text in PLAIN.values())
+
+
+@pytest.mark.parametrize("columns", [60, 100])
+def test_rows_of_shards_fit_the_terminal_that_they_are_shown_in(project, columns):
+    """A row that the terminal breaks is two rows to the eye."""
+    names = {f"tests/alpha/test_with_a_long_name_{number}.py": "x = 1\n" for number in range(5)}
+    project.record("alpha")
+    project.repo.commit(names)
+    env = {**project.repo.env, "TERM": "xterm", "COLUMNS": str(columns), "NO_COLOR": "1"}
+    for command in ("plan", "status"):
+        lines = read_terminal([command], project.path, env).decode().splitlines()
+        (row,) = (line for line in lines if "inputs-changed" in line)
+        assert len(row) <= columns
+        assert re.search(r"_\d\.py and [34] more$", row)
+    assert "_0.py, tests/alpha/test_with_a_long_name_1.py and 3 more" in project.ledger("plan").out, (
+        "a pipe has room"
+    )

@@ -834,7 +834,7 @@ RULES = (
         "`ancestors` names the option that would find more",
         "carry:f04_the_option_is_named_beside_what_changed_too",
         "stale",
-        'return replace(stale, reason="inputs-changed", detail=hint, about=nearest, changed_paths=changed)',
+        'return _told(replace(stale, reason="inputs-changed", about=nearest, changed_paths=changed), hint)',
         'return replace(stale, reason="inputs-changed", about=nearest, changed_paths=changed)',
     ),
     _rule(
