@@ -21,6 +21,7 @@ MAX_PATHS = 3
 ROOM = 120
 """How long a remark may be where nobody says how wide the window is: in a file, in a pipe."""
 LEAST_ROOM = 24
+LEAST_PATH = 12
 MAX_GIST = 400
 
 
@@ -156,6 +157,8 @@ def remark_of(choice: Choice, room: int, *, told: bool = False) -> str:
     `told`: a finding says the rest; only what is the shard's own is left.
     """
     origin, runs = _origin(choice), _attempts(choice)
+    if room - len(origin) < LEAST_ROOM and (choice.changed_paths or choice.remark or choice.detail):
+        origin = ""  # in a narrow window, what is wrong before where it was right
     left = room - sum(len(part) + 2 for part in (origin, runs) if part)
     paths = "" if told else _paths(choice.changed_paths, left)
     left -= len(paths) + 2 if paths else 0
@@ -203,5 +206,5 @@ def _paths(paths: Sequence[str], room: int) -> str:
     text = few(shown + list(paths[len(shown) :]), len(shown)) if shown else ""
     if len(text) <= room or not shown:
         return text
-    cut = max(room - (len(text) - len(shown[0])), LEAST_ROOM)
+    cut = max(room - (len(text) - len(shown[0])), LEAST_PATH)
     return text if len(shown[0]) <= cut else f"…{shown[0][1 - cut :]}{text[len(shown[0]) :]}"
