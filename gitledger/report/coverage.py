@@ -24,6 +24,8 @@ def coverage_lines(found: CoverageUnion, *, color: bool) -> list[str]:
     elif found.faults:
         codes = ", ".join(dict.fromkeys(fault.code for fault in found.faults))
         lines = [paint(f"coverage: refused, there is no number to believe ({codes})", "failed", color=color)]
+    elif any(item.code == "coverage-unjudged" for item in found.notes):
+        lines = ["coverage: not judged, there is no number yet (coverage-unjudged)"]
     else:
         lines = ["coverage: no threshold, and not every shard is measured"] if found.notes else []
     for key, paths in found.dropped:

@@ -21,6 +21,7 @@ from gitledger.records.threshold import meets
 from gitledger.verdict.finding import Finding, blocking, note
 from gitledger.verdict.select import Choice
 from gitledger.verdict.situation import Situation
+from gitledger.wording import few
 
 __all__ = ["CoverageUnion", "judge_coverage", "percent", "unite_files"]
 
@@ -83,7 +84,9 @@ def judge_coverage(choices: Sequence[Choice], situation: Situation) -> CoverageU
     if is_whole and not faults and not any(file.total for file in files):
         faults.append(_empty())
     notes += _cores(parts)
-    if not wanted:
+    if wanted:
+        notes += _unjudged([choice for choice in measured if choice.result is None], situation)
+    else:
         notes = [*(replace(fault, blocks=False) for fault in faults), *notes]
     if faults or not is_whole:
         return CoverageUnion(faults=tuple(faults) if wanted else (), notes=tuple(notes), dropped=tuple(dropped))
@@ -104,6 +107,21 @@ def percent(claim: CoverageClaim) -> str:
     decimals = claim.precision + 2
     hundredths = 100 * 10**decimals * claim.covered // claim.total
     return f"{hundredths // 10**decimals}.{hundredths % 10**decimals:0{decimals}}"
+
+
+def _unjudged(lacking: Sequence[Choice], situation: Situation) -> Iterator[Finding]:
+    """Yield that the threshold was held against nothing, where a shard that it asks for has nothing that stands.
+
+    What keeps the verdict from passing is said of those shards; a number over the others would look like any.
+    """
+    if lacking:
+        yield note(
+            "coverage-unjudged",
+            "8",
+            "coverage",
+            expected=f"what all measured shards executed, for the threshold of {situation.coverage.threshold}",
+            found=f"not judged, nothing stands for {few([str(choice.shard.key) for choice in lacking])}",
+        )
 
 
 def _claim(files: Iterable[FileCoverage], situation: Situation) -> CoverageClaim:

@@ -57,6 +57,12 @@ def test_c01_a_refusal_shows_no_number_and_says_by_which_faults():
     assert found == ["coverage: refused, there is no number to believe (coverage-missing)"]
 
 
+def test_a_threshold_that_was_held_against_nothing_is_said_to_have_been():
+    unjudged = note("coverage-unjudged", "8", "coverage", expected="all", found="not judged, nothing stands for a")
+    (found,) = coverage_lines(CoverageUnion(notes=(unjudged,)), color=False)
+    assert found == "coverage: not judged, there is no number yet (coverage-unjudged)"
+
+
 def test_where_nobody_asked_nothing_is_said_unless_some_shards_measured():
     assert coverage_lines(CoverageUnion(), color=False) == []
     missing = note("coverage-missing", "8", "a", expected="one", found="none")

@@ -62,6 +62,21 @@ def test_fragments_are_united_line_by_line_and_the_threshold_is_applied_once(cov
     assert covered.codes() == set()
 
 
+def test_where_a_measured_shard_has_nothing_the_threshold_is_said_to_be_unjudged(covered, measure):
+    world = covered
+    world.record("l1", fragment=measure({A: range(1, 11), B: range(1, 11)}))
+    assert claim(world) is None
+    assert world.codes() == {"never-recorded"}
+    assert world.codes(blocking=False) == {"coverage-unjudged"}
+    (found,) = (item for item in world.judge().findings if item.code == "coverage-unjudged")
+    assert found.found == "not judged, nothing stands for l2"
+    world.coverage = CoverageRule()
+    assert world.codes(blocking=False) == set()
+    world.coverage = CoverageRule(threshold="50")
+    world.record("l2", fragment=measure({A: [1]}), started=2)
+    assert world.codes() == world.codes(blocking=False) == set()
+
+
 def test_under_the_threshold_the_verdict_fails_and_a_merge_is_written_as_failed(covered, measure):
     record(covered, measure({A: [1], B: []}), measure({A: [2], B: [3]}))
     assert covered.codes() == {"coverage-under"}

@@ -194,6 +194,22 @@ def test_c01_a_shard_without_coverage_is_missing_in_plan_verify_and_merge(make_m
     assert codes == {"coverage-missing"}
 
 
+def test_a_threshold_that_nothing_was_held_against_is_said_beside_the_shards_that_lack(make_measured):
+    """A red verdict without a word on coverage left open whether it had been enough."""
+    project = make_measured()
+    document = project.ledger("verify", "--json", expect=1).document
+    assert document["coverage"] is None
+    (item,) = (item for item in document["findings"] if item["code"] == "coverage-unjudged")
+    assert (item["blocks"], item["found"]) == (False, f"not judged, nothing stands for {', '.join(PARTS)}")
+    assert "threshold of 95" in item["expected"]
+    for command, status in (("verify", 1), ("merge", 1)):
+        said = project.ledger(command, expect=status).out
+        assert "coverage: not judged, there is no number yet (coverage-unjudged)\n" in said, command
+        assert f"· coverage: {item['found']} [coverage-unjudged]\n" in said, command
+    project.repo.commit({"pyproject.toml": "", ".gitledger/config.yaml": WHOLE})
+    assert "coverage" not in project.ledger("verify", expect=1).out, "nobody asks for any"
+
+
 @pytest.mark.parametrize(
     ("config", "pyproject", "code"),
     [
