@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,8 +15,10 @@ from gitledger.dataclass import dataclass
 from gitledger.errors import UsageError
 
 if TYPE_CHECKING:
-    from gitledger.workflows.browse import CommitEntry
+    from gitledger.report.listing import RecordRow
+    from gitledger.workflows.browse import CommitEntry, RecordEntry
     from gitledger.workflows.session import Session
+    from gitledger.workflows.through_merge import Input
 
 
 @click.command("show", short_help="Evidence of one commit, or one record")
@@ -41,7 +44,8 @@ def command(
 ) -> int:
     r"""Show the records of a commit, or one record by its id (8 digits or more).
 
-    It shows what was recorded and whose key signed it; what that is worth by policy, `verify` says.
+    It shows what was recorded and whose key signed it; what that is worth by policy, `verify` says. Tests and
+    coverage of a merge are those of the receipts that it names, on whatever commit they were recorded.
 
     \b
     git ledger show --tests --failed
@@ -99,64 +103,99 @@ def _find(session: Session, what: str) -> CommitEntry:
 
 def _document(session: Session, entry: CommitEntry, asked: _Asked) -> object:
     from gitledger.trust.verified import Rejected, open_record
-    from gitledger.workflows.browse import fragment_of, tests_of
 
     document = entry.encode()
     for shown, record in zip(document["records"], entry.records, strict=True):
         opened = open_record(record.line)
         if not isinstance(opened, Rejected):
             shown["statement"] = json.loads(opened.statement.raw)
-        fragment = fragment_of(session, record) if asked.coverage else None
-        if fragment is not None:
-            shown["coverage"] = [
-                {"covered": file.covered, "path": file.path, "total": file.total} for file in fragment.files
-            ]
-        if asked.tests:
-            shown["tests"] = [
-                {
-                    "attempts": item.attempts,
-                    "duration_ns": item.duration_ns,
-                    "node_id": item.node_id,
-                    "outcome": item.outcome.value,
-                    "phase": item.phase,
-                }
-                for item in tests_of(session, record)
-                if item.outcome.is_bad or not asked.failed
+        shown |= _contents(session, record, asked)
+        if found := _inputs(session, entry, record, asked):
+            shown["inputs"] = [
+                {**item.entry.encode(), "commit": item.commit, **_contents(session, item.entry, asked)}
+                for item in found
             ]
     return document
+
+
+def _contents(session: Session, record: RecordEntry, asked: _Asked) -> dict[str, Any]:
+    """Return what was asked for of one record's bodies, for its JSON object."""
+    from gitledger.workflows.browse import fragment_of, tests_of
+
+    found: dict[str, Any] = {}
+    fragment = fragment_of(session, record) if asked.coverage else None
+    if fragment is not None:
+        found["coverage"] = [
+            {"covered": file.covered, "path": file.path, "total": file.total} for file in fragment.files
+        ]
+    if asked.tests:
+        found["tests"] = [
+            {
+                "attempts": item.attempts,
+                "duration_ns": item.duration_ns,
+                "node_id": item.node_id,
+                "outcome": item.outcome.value,
+                "phase": item.phase,
+            }
+            for item in tests_of(session, record)
+            if item.outcome.is_bad or not asked.failed
+        ]
+    return found
+
+
+def _inputs(session: Session, entry: CommitEntry, record: RecordEntry, asked: _Asked) -> list[Input]:
+    """Return the receipts that a merge names and that are not shown themselves, where bodies are asked for."""
+    if not (asked.tests or asked.coverage):
+        return []
+    from gitledger.workflows.through_merge import inputs_of
+
+    shown = {(item.id, item.key) for item in entry.records}
+    return [item for item in inputs_of(session, record) if (item.entry.id, item.entry.key) not in shown]
 
 
 def _text(session: Session, entry: CommitEntry, asked: _Asked, *, color: bool) -> str:
     from gitledger.records.capability_record import CapabilityRecord
     from gitledger.records.receipt import ShardReceipt
     from gitledger.report.lanes import evidence_lines
-    from gitledger.report.listing import (
-        commit_head,
-        coverage_file_lines,
-        receipt_lines,
-        record_lines,
-        record_row,
-        signer_text,
-        test_lines,
-    )
-    from gitledger.workflows.browse import fragment_of, tests_of
+    from gitledger.report.listing import commit_head, receipt_lines, record_lines
 
-    rows = [
-        record_row(item.id, item.claim, signer_text(item.signer, item.key), item.fault) for item in entry.records
-    ]
-    lines = record_lines(rows, color=color)
     shown = commit_head(entry.commit.id, entry.commit.committed_at, entry.commit.summary, color=color)
-    for line, record in zip(lines, entry.records, strict=True):
+    failed = 0
+    for line, record in zip(record_lines(_rows(entry.records), color=color), entry.records, strict=True):
         shown.append(line)
         if isinstance(record.claim, CapabilityRecord):
             shown += evidence_lines(record.claim.report)
         if isinstance(record.claim, ShardReceipt) and len(entry.records) == 1:
             shown += receipt_lines(record.claim)
-        fragment = fragment_of(session, record) if asked.coverage else None
-        if fragment is not None:
-            shown += coverage_file_lines(fragment)
-        if asked.tests:
-            shown += test_lines(tests_of(session, record), failed_only=asked.failed, color=color)
+        contents = _content_lines(session, record, asked, color=color)
+        failed += len(contents)
+        shown += contents
+        inputs = _inputs(session, entry, record, asked)
+        below = record_lines(_rows([item.entry for item in inputs]), color=color)
+        for row, item in zip(below, inputs, strict=True):
+            contents = _content_lines(session, item.entry, asked, color=color)
+            failed += len(contents)
+            shown += [f"  {row}, on {item.commit[:12]}", *(f"  {text}" for text in contents)]
     if not entry.records:
         shown.append("  no evidence; `git ledger record --shard N` makes some")
+    elif asked.failed and not asked.coverage and not failed:
+        shown.append("  no test failed")
     return "\n".join(shown) + "\n"
+
+
+def _rows(records: Sequence[RecordEntry]) -> list[RecordRow]:
+    from gitledger.report.listing import record_row, signer_text
+
+    return [record_row(item.id, item.claim, signer_text(item.signer, item.key), item.fault) for item in records]
+
+
+def _content_lines(session: Session, record: RecordEntry, asked: _Asked, *, color: bool) -> list[str]:
+    """Return what was asked for of one record's bodies, as lines."""
+    from gitledger.report.listing import coverage_file_lines, test_lines
+    from gitledger.workflows.browse import fragment_of, tests_of
+
+    fragment = fragment_of(session, record) if asked.coverage else None
+    lines = [] if fragment is None else coverage_file_lines(fragment)
+    if asked.tests:
+        lines += test_lines(tests_of(session, record), failed_only=asked.failed, color=color)
+    return lines

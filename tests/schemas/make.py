@@ -9,7 +9,7 @@ What a document of another version may add to a stored statement is for its read
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -484,8 +484,8 @@ _SHOWN = {
 }
 
 
-def record_entry(more: Mapping[str, Schema]) -> Schema:
-    """One record as `log` and `show` say it, told apart by its kind."""
+def record_entry(more: Mapping[str, Schema], *, only: Sequence[str] = ()) -> Schema:
+    """One record as `log` and `show` say it, told apart by its kind; `only` of these kinds, where any are named."""
     kinds: dict[str, dict[str, Schema]] = {
         "shard": {
             **NAMED,
@@ -522,6 +522,7 @@ def record_entry(more: Mapping[str, Schema]) -> Schema:
         },
         "unknown": {},
     }
+    kinds = {kind: fields for kind, fields in kinds.items() if kind in only or not only}
     return {
         "type": "object",
         "properties": {"kind": one_of(*kinds)},
@@ -534,6 +535,17 @@ def record_entry(more: Mapping[str, Schema]) -> Schema:
             for kind, fields in kinds.items()
         ],
     }
+
+
+DEFS["input"] = said(
+    record_entry(
+        {"commit": OID, "coverage": _SHOWN["coverage"], "tests": _SHOWN["tests"]}, only=("shard", "unknown")
+    ),
+    "A receipt that a merge names; `unknown` where it is not here.",
+)
+_INPUTS = said(
+    several(ref("input")), "With --tests or --coverage, of a merge: what it names and is not listed here."
+)
 
 
 def commit_entry(more: Mapping[str, Schema]) -> Schema:
@@ -700,7 +712,7 @@ COMMANDS: dict[str, tuple[str, Schema]] = {
     ),
     "status": ("The plan of HEAD, and what is not published", obj(PLAN)),
     "log": ("Commits that carry evidence, newest first", several(commit_entry({}))),
-    "show": ("The records of a commit, or one record", commit_entry(_SHOWN)),
+    "show": ("The records of a commit, or one record", commit_entry({**_SHOWN, "inputs": _INPUTS})),
     "scope": (
         "What a shard declares, and what its runs read",
         obj(
