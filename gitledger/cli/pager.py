@@ -21,21 +21,24 @@ _DEFAULTS = {"LESS": "FRX", "LV": "-c"}
 """What git sets where the person has not: colours, no pager for what fits, and the text stays on the screen."""
 
 
-def find_pager(session: Session) -> str | None:
-    """Return the pager's command, None where there is to be none.
+def find_pager(session: Session | None, environ: Mapping[str, str]) -> str | None:
+    """Return the pager's command, None where there is to be none. Outside of a repository the environment says it.
 
     It is what git says (`git var GIT_PAGER`: GIT_PAGER, `core.pager`, PAGER, its own default), so that
     `git --no-pager ledger` pages nothing either; `pager.ledger` switches it off.
     """
+    if session is None:
+        found = environ.get("GIT_PAGER") or environ.get("PAGER") or "less"
+        return None if found == "cat" else found
     if (session.repo.config("pager.ledger") or "").strip().lower() in _OFF:
         return None
     found = session.repo.git.run("var", "GIT_PAGER", statuses=frozenset({0, 1, 128})).text.strip()
     return None if found in ("", "cat") else found
 
 
-def page(output: Output, session: Session, text: str, *, no_pager: bool = False) -> None:
+def page(output: Output, session: Session | None, text: str, *, no_pager: bool = False) -> None:
     """Write a text to stdout; where that is a terminal, through the pager."""
-    pager = None if no_pager or not sys.stdout.isatty() else find_pager(session)
+    pager = None if no_pager or not sys.stdout.isatty() else find_pager(session, output.environ)
     if pager is None or not _shown(pager, text, output.environ):
         output.result(text)
 

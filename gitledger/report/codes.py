@@ -8,17 +8,21 @@ paragraph that begins with `Do: `.
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Mapping
 from difflib import get_close_matches
 from importlib.resources import files
+from itertools import groupby
 
 from gitledger.dataclass import dataclass
+from gitledger.report.text import paint
 
-__all__ = ["KINDS", "Entry", "entry_text", "nearest_codes", "page", "read_codes"]
+__all__ = ["KINDS", "Entry", "entry_text", "listing", "nearest_codes", "page", "read_codes"]
 
 KINDS = ("plan reason", "finding", "receipt", "report", "ignored", "error")
 """What a code can be: why a shard is fresh or stale, a finding of a verdict, why a run was not green, why a recipe
 of a lane did not pass, why a record counts for nothing, why a command could not do what it was asked."""
+LEAST_GIST = 20
 _INTRODUCTION = """\
 # Codes
 
@@ -98,10 +102,43 @@ def nearest_codes(word: str, codes: Mapping[str, Entry]) -> tuple[str, ...]:
 def entry_text(entry: Entry) -> str:
     """Return an entry for a terminal: Markdown's links reduced to their words."""
     exits = f", exit {' or '.join(map(str, entry.statuses))}" if entry.statuses else ""
-    meaning = re.sub(r"\[([^]]+)\]\([^)]*\)", r"\1", entry.meaning)
-    remedy = re.sub(r"\[([^]]+)\]\([^)]*\)", r"\1", entry.remedy)
     head = f"{entry.code}  ({', '.join(entry.kinds)}{exits})\n{entry.chapter}"
-    return f"{head}\n\n{meaning}\n\nWhat to do: {remedy}\n"
+    return f"{head}\n\n{_plain(entry.meaning)}\n\nWhat to do: {_plain(entry.remedy)}\n"
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\[([^]]+)\]\([^)]*\)", r"\1", text)
+
+
+def listing(codes: Mapping[str, Entry], *, width: int, color: bool) -> str:
+    """Return a line a code, by section: the code, the exit status of an error, and how its meaning begins.
+
+    No line is wider than `width` columns, as far as codes allow. What is reported and blocks nothing is a `note`.
+    """
+    lines = textwrap.wrap(_HEAD, width)
+    for chapter, entries in groupby(codes.values(), key=lambda entry: entry.chapter):
+        lines += ["", paint(chapter, "bold", color=color)]
+        found = list(entries)
+        column = max(len(entry.code) for entry in found)
+        room = max(width - column - 9, LEAST_GIST)
+        for entry in found:
+            exits = ",".join(map(str, entry.statuses)) or ("note" if _NOTE.match(entry.meaning) else "")
+            gist = textwrap.shorten(_first_sentence(entry.meaning), room, placeholder=" …").replace(", …", " …")
+            lines.append(f"  {entry.code:{column}}  {exits:4} {gist}")
+    return "\n".join(lines) + "\n"
+
+
+_HEAD = (
+    "`git ledger explain CODE` says what a code means and what to do. A number here is the exit status that an "
+    "error with this code ends with."
+)
+_NOTE = re.compile(r"A note[^.]*\.\s+")
+
+
+def _first_sentence(meaning: str) -> str:
+    """Return the first sentence that says something, its end dropped."""
+    text = " ".join(_plain(_NOTE.sub("", meaning, count=1)).split())
+    return re.split(r"(?<=[.:;])\s", text, maxsplit=1)[0].rstrip(".:;")
 
 
 def page() -> str:

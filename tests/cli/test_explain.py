@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +23,34 @@ def outside(tmp_path: Path, hermetic_env: dict[str, str]):
         assert done.returncode == expect, done
         assert "Traceback" not in done.stderr
         return done
+
+    return run
+
+
+@pytest.fixture
+def outside_terminal(tmp_path: Path, hermetic_env: dict[str, str]):
+    """Run the command with a terminal for its output, in a folder that is no repository; return what it shows."""
+
+    def run(*args: str, **env: str) -> str:
+        ours, theirs = pty.openpty()
+        command = [str(Path(sys.executable).parent / "git-ledger"), *args]
+        child = subprocess.Popen(
+            command,
+            cwd=tmp_path,
+            env={**hermetic_env, "TERM": "xterm", **env},
+            stdout=theirs,
+            stdin=subprocess.DEVNULL,
+        )
+        os.close(theirs)
+        shown = b""
+        try:
+            while chunk := os.read(ours, 1 << 16):
+                shown += chunk
+        except OSError:  # how Linux says that nobody has the terminal open any more
+            pass
+        os.close(ours)
+        assert child.wait(60) == 0
+        return shown.decode().replace("\r\n", "\n")
 
     return run
 
@@ -45,11 +76,28 @@ def test_a_code_like_no_other_is_sent_to_the_list(outside):
     assert done.stderr.endswith("; try: git ledger explain\n")
 
 
-def test_without_a_code_all_are_listed(outside):
-    listed = outside("explain").stdout.split()
-    assert len(listed) == len(set(listed)) > 190
+def test_without_a_code_all_are_listed_by_section_with_what_they_mean(outside):
+    """Hundreds of words in a heap were no list that anybody would read."""
+    text = outside("explain").stdout
     documents = json.loads(outside("explain", "--json").stdout)
-    assert [item["code"] for item in documents] == listed
+    lines = [line for line in text.splitlines() if line.startswith("  ")]
+    assert [line.split()[0] for line in lines] == [item["code"] for item in documents]
+    assert len(lines) > 190
+    assert max(map(len, text.splitlines())) <= 80
+    for item, line in zip(documents, lines, strict=True):
+        exits = ",".join(map(str, item["exit_statuses"]))
+        assert re.match(rf"  {item['code']} +{exits} *\S+ \S+", line), line
+    assert re.search(r"^  extra-not-rechecked +note The shard's", text, re.M), "what a note is about, too"
+    heads = [line for line in text.splitlines()[2:] if line and not line.startswith("  ")]
+    assert heads == list(dict.fromkeys(item["section"] for item in documents))
+
+
+def test_the_list_fits_the_window_and_goes_through_the_pager_also_where_no_repository_is(outside_terminal):
+    narrow = outside_terminal("explain", COLUMNS="60", PAGER="sed s/^/paged:/")
+    lines = narrow.splitlines()
+    assert all(line.startswith("paged:") for line in lines)
+    assert max(len(line.removeprefix("paged:")) for line in lines) <= 60
+    assert "\x1b" in outside_terminal("explain", COLUMNS="60", PAGER="cat")
 
 
 def test_help_lists_commands_and_pages_and_shows_each(outside):
