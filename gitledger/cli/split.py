@@ -20,7 +20,7 @@ def command(output: Output, check: bool, write: bool, advise: bool, as_json: boo
     r"""Look at the shards that `split: K` cuts into parts.
 
     The check collects the tests with the declared commands, without running them, and exits with 1 where a test
-    belongs to two shards or to none.
+    belongs to two shards or to none, with 2 where that is not so and no shard is split: nothing was proved.
 
     \b
     git ledger split --check

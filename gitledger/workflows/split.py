@@ -27,6 +27,7 @@ __all__ = ["Checked", "Part", "advise_splits", "check_splits", "write_durations"
 
 MAX_NAMED = 100
 """How many tests of no shard a document names; the others are counted."""
+_UNCUT = "no declared shard is split, so there are no parts to look at"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,8 @@ class Checked:
 def check_splits(session: Session, *, timeout_s: float | None = None) -> Checked:
     """Return the partition of the work tree's tests, as the declared commands really collect them.
 
-    Raises `UsageError` `no-pytest-shards`, and what reading the configuration raises.
+    Raises `UsageError` `no-pytest-shards`, `no-split` where no shard is split and no test is in two shards or in
+    none, and what reading the configuration raises.
     """
     head = head_of(session)
     config = read_config(session.repo, head)
@@ -96,7 +98,19 @@ def check_splits(session: Session, *, timeout_s: float | None = None) -> Checked
     findings += lost
     for text in durations.warnings:
         findings.append(note("durations", "8", DURATIONS_PATH, expected="durations of tests", found=text))
+    if not any(shard.split for shard in shards):
+        if not any(finding.blocks for finding in findings):
+            raise _no_split()
+        findings.append(note("no-split", "8", "configuration", expected="a shard with `split: K`", found=_UNCUT))
     return Checked(parts=tuple(parts), orphans=tuple(orphans), findings=tuple(findings))
+
+
+def _no_split() -> UsageError:
+    return UsageError(
+        "no-split",
+        _UNCUT,
+        "write `split: 2` into a shard of .gitledger/config.yaml (it is then cut in two)",
+    )
 
 
 def _collections(
@@ -229,7 +243,7 @@ def advise_splits(session: Session, target: CommitId) -> dict[str, Advice]:
     config = read_config(session.repo, target)
     splits = {name: shard.split for name, shard in config.shards.items() if shard.split}
     if not splits:
-        raise UsageError("no-split", "no declared shard is split", "declare `split: 2` in a shard")
+        raise _no_split()
     durations = durations_of(session, target)
     known = Durations(durations.tests_us, durations.fixed_us)
     found = {}

@@ -56,6 +56,23 @@ def test_the_check_collects_for_real_and_names_tests_of_no_shard(make_project):
     assert "collection-error" in {item["code"] for item in document["findings"]}
 
 
+def test_where_no_shard_is_split_that_is_said_and_it_is_no_yes(make_project):
+    """It said `split: passed` of nothing."""
+    config = CONFIG.replace("split: {parts}, ", "").format(more="  rest: {command: pytest -q other}\n")
+    project = make_project(config, FILES)
+    said = "no declared shard is split, so there are no parts to look at [no-split]; try: write `split: 2`"
+    done = project.ledger("split", "--json", expect=2)
+    assert said in done.err
+    assert done.document["error"]["code"] == "no-split"
+    assert said in project.ledger("split", "--advise", expect=2).err
+
+    project.repo.commit({".gitledger/config.yaml": config.replace("rest: {command: pytest -q other}", "")})
+    text = project.ledger("split", expect=1).out
+    assert "    other/test_lost.py::test_it\n" in text
+    assert "· configuration: no declared shard is split, so there are no parts to look at [no-split]\n" in text
+    assert text.endswith("split: failed\n")
+
+
 def test_durations_are_refreshed_from_the_ledger_and_the_next_cut_stands_on_them(make_project):
     files = {**FILES, "tests/test_a.py": TEST.format(0.4)}
     project = make_project(CONFIG.format(parts=2, more=""), files)
