@@ -218,8 +218,8 @@ def _run(arguments: list[str], *, as_json: bool) -> int:
 
         return show_error("usage", *no_such_option(error), EXIT_USAGE, as_json=as_json)
     except click.UsageError as error:
-        known = error.ctx is not None and error.ctx.parent is not None
-        hint = f"git ledger help {error.ctx.info_name}" if error.ctx and known else "git ledger help"
+        within = error.ctx.info_name if error.ctx is not None and error.ctx.parent is not None else ""
+        hint = f"git ledger help {within or next((word for word in arguments if word in COMMANDS), '')}".rstrip()
         return show_error("usage", error.format_message().rstrip("."), hint, EXIT_USAGE, as_json=as_json)
     except click.ClickException as error:
         return show_error("usage", error.format_message().rstrip("."), "", EXIT_USAGE, as_json=as_json)

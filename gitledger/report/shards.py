@@ -156,9 +156,14 @@ def remark_of(choice: Choice, room: int, *, told: bool = False) -> str:
 
     `told`: a finding says the rest; only what is the shard's own is left.
     """
-    origin, runs = _origin(choice), _attempts(choice)
-    if room - len(origin) < LEAST_ROOM and (choice.changed_paths or choice.remark or choice.detail):
-        origin = ""  # in a narrow window, what is wrong before where it was right
+    whole = _remark(choice, _origin(choice), room, told=told)
+    if len(whole) <= room or not (choice.changed_paths or choice.remark or choice.detail):
+        return whole
+    return _remark(choice, "", room, told=told)  # in a narrow window, what is wrong before where it was right
+
+
+def _remark(choice: Choice, origin: str, room: int, *, told: bool) -> str:
+    runs = _attempts(choice)
     left = room - sum(len(part) + 2 for part in (origin, runs) if part)
     paths = "" if told else _paths(choice.changed_paths, left)
     left -= len(paths) + 2 if paths else 0

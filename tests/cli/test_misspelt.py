@@ -17,6 +17,7 @@ import pytest
             "no option --fetch; did you mean --fetch-only? [usage]; try: git ledger help sync\n",
         ),
         (["--colour", "run"], "no option --colour; did you mean --no-color? [usage]; try: git ledger help\n"),
+        (["export", "-o"], "Option '-o' requires an argument [usage]; try: git ledger help export\n"),
         (["run", "--frobnicate"], "no option --frobnicate [usage]; try: git ledger help run\n"),
         (["verify", "--allow-dirty"], "no option --allow-dirty [usage]; try: set policy.allow_dirty in "),
         (["plan", "--max-age-days", "3"], "no option --max-age-days [usage]; try: set policy.max_age_days in "),

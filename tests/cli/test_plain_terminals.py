@@ -112,6 +112,7 @@ def test_rows_of_shards_fit_the_terminal_that_they_are_shown_in(project, columns
         lines = read_terminal([command], project.path, env).decode().splitlines()
         (row,) = (line for line in lines if "inputs-changed" in line)
         assert len(row) <= columns
+        assert ("; …" in row) == (columns == 100), "where it was right is said where there is room for it"
         assert re.search(r"_\d\.py and [34] more$", row)
     assert "_0.py, tests/alpha/test_with_a_long_name_1.py and 3 more" in project.ledger("plan").out, (
         "a pipe has room"
