@@ -84,7 +84,7 @@ class _Asked:
 def _find(session: Session, what: str) -> CommitEntry:
     from dataclasses import replace
 
-    from gitledger.workflows.browse import find_record, show_commit
+    from gitledger.workflows.browse import LEAST_DIGITS, find_record, show_commit
     from gitledger.workflows.target import target_of
 
     try:
@@ -93,6 +93,8 @@ def _find(session: Session, what: str) -> CommitEntry:
         found = find_record(session, what)
         if found is None and _HEX.match(what):
             text = f"no record or commit begins with {what!a}"
+            if len(what) < LEAST_DIGITS:
+                text = f"no commit begins with {what!a}, and a record is named by {LEAST_DIGITS} digits or more"
             hint = "git ledger log (it prints both; git ledger sync --fetch-only brings those of others)"
             raise UsageError("unknown-record", text, hint) from None
         if found is None:

@@ -80,7 +80,7 @@ def command(
     else:
         policy = policy_of(found.case)
         ignored = dict.fromkeys((*found.ignored, *(judged.release.ignored if judged else ())))
-        if judged is not None:
+        if judged is not None and judged.release.cells:
             output.result("\n".join(["lanes", *cell_lines(judged.release.cells, color=output.color)]))
         output.result(
             verdict_text(

@@ -26,10 +26,21 @@ from gitledger.workflows.session import Session
 from gitledger.workflows.target import no_commit
 from gitledger.workflows.trusted import load_trusted
 
-__all__ = ["CommitEntry", "RecordEntry", "find_record", "fragment_of", "log", "show_commit", "tests_of"]
+__all__ = [
+    "LEAST_DIGITS",
+    "CommitEntry",
+    "RecordEntry",
+    "find_record",
+    "fragment_of",
+    "log",
+    "show_commit",
+    "tests_of",
+]
 
 MAX_COMMITS = 10_000
 """How many commits of a range `log` looks at."""
+LEAST_DIGITS = 8
+"""So many digits of a record's id name it, where they name but one."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Claim = ShardReceipt | MergedReceipt | Revocation | ImportedReceipt | CapabilityRecord
 
@@ -159,7 +170,7 @@ def find_record(session: Session, prefix: str) -> tuple[CommitInfo, RecordEntry]
     A line that is no record where it stands (a pasted copy) is shown only where there is no other. Raises
     `UsageError` `ambiguous-record` where there are several.
     """
-    if len(prefix) < 8 or not set(prefix) <= set("0123456789abcdef"):
+    if len(prefix) < LEAST_DIGITS or not set(prefix) <= set("0123456789abcdef"):
         return None
     view, signers = session.ledger.view(), _signers(session)
     found = [

@@ -327,6 +327,11 @@ def test_a_word_that_is_no_record_is_not_fetched(make_project):
     project = make_project(CONFIG, FILES)
     said = project.ledger("show", "12345678", expect=2).err
     assert "no record or commit begins with '12345678' [unknown-record]; try: git ledger log" in said
+    record = project.record("lint")["record"]
+    said = project.ledger("show", record[:6], expect=2).err
+    assert (
+        f"no commit begins with '{record[:6]}', and a record is named by 8 digits or more [unknown-record]" in said
+    )
 
 
 def test_a_key_that_init_was_handed_is_said_not_to_be_kept_until_it_is(make_project):
