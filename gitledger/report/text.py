@@ -69,23 +69,26 @@ def uncommitted_lines(uncommitted: Iterable[tuple[str, Sequence[str]]]) -> list[
 
 
 def finding_lines(findings: Iterable[Finding], *, color: bool, run: str = "git ledger run") -> list[str]:
-    """Return two lines a finding: what was found against what was expected, and what to do.
+    """Return what was found against what was expected, and what to do: two lines a finding.
 
-    What is the same for many subjects is said once for all of them; what mends them all is then `run`, the
+    What is the same for many subjects is said once for all of them, and so is what mends several: `run` is the
     command that runs what is stale.
     """
-    together: dict[tuple[str, bool, str, str, str], list[Finding]] = {}
+    alike: dict[tuple[str, bool, str, str], list[Finding]] = {}
     for finding in findings:
-        words = (finding.expected, finding.gist or finding.found, _for_all(finding, run))
-        together.setdefault((finding.code, finding.blocks, *words), []).append(finding)
+        mending = (finding.code, finding.blocks, finding.expected, _for_all(finding, run))
+        alike.setdefault(mending, []).append(finding)
     lines = []
-    for (code, blocks, expected, found, remedy), alike in together.items():
-        subjects = list(dict.fromkeys(escaped(finding.subject) for finding in alike))
+    for (code, blocks, expected, remedy), found in alike.items():
         mark, style = ("✗", "failed") if blocks else ("·", "dim")
-        head = f"{mark} {few(subjects)}: {escaped(found, MAX_FOUND)}"
-        lines.append(f"  {paint(head, style, color=color)} [{code}]")
+        subjects: dict[str, list[str]] = {}
+        for finding in found:
+            subjects.setdefault(finding.gist or finding.found, []).append(escaped(finding.subject))
+        for text, names in subjects.items():
+            head = f"{mark} {few(list(dict.fromkeys(names)))}: {escaped(text, MAX_FOUND)}"
+            lines.append(f"  {paint(head, style, color=color)} [{code}]")
         if blocks:
-            way = remedy if len(alike) > 1 else alike[0].remedy
+            way = remedy if len(found) > 1 else found[0].remedy
             lines.append(f"      expected {escaped(expected)}{suggested(escaped(way))}")
     return lines
 

@@ -122,6 +122,15 @@ def test_what_mends_many_is_a_run_by_the_policy_that_judged():
     assert f"      {FOR_WHOM}; try: git ledger run --policy-from origin/main (with a key)" in lines
 
 
+def test_shards_of_one_reason_with_inputs_of_their_own_are_mended_by_one_line():
+    changed = [stale(f"shard-{number}", "inputs-changed", detail=f"src/{number}.py") for number in range(4)]
+    lines = verdict_lines(*changed)
+    assert [line for line in lines if "src/" in line] == [
+        f"  ✗ shard-{number}: src/{number}.py [inputs-changed]" for number in range(4)
+    ]
+    assert [line for line in lines if "try: " in line] == [f"      {FOR_WHOM}; try: git ledger run (with a key)"]
+
+
 def test_what_no_run_of_stale_shards_would_mend_is_told_for_each():
     """Inputs that disagree are fresh: `git ledger run` would leave them as they are."""
     words = {"expected": "python 3.12 as in a", "found": "python 3.11"}
