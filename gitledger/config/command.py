@@ -15,6 +15,8 @@ __all__ = ["pytest_arguments", "split_command"]
 
 _ASSIGNMENT = re.compile(r"\A[A-Za-z_][A-Za-z0-9_]*=")
 _PYTHON = re.compile(r"\A(?:python|pypy)[0-9.]*\Z")
+_PLAIN = re.compile(r"[A-Za-z0-9_./=:,+@%-]+(?: [A-Za-z0-9_./=:,+@%-]+)*\Z")
+"""Words that neither a shell nor `shlex` reads as anything but themselves, with one space between them."""
 _EXPANSION = re.compile(r"\A\$(?:[A-Za-z_0-9@*#?!({$'\"-])")
 _RUNNERS = frozenset({"uv", "poetry", "pipenv", "hatch", "pdm", "rye", "pixi"})
 # Options of the prefixes that take their value as a word of its own.
@@ -62,13 +64,14 @@ def split_command(text: str) -> tuple[str, ...]:
     assignment, or a quote that isn't closed.
     """
     text = text.strip(" \t\n")
-    needs_shell = _shell_syntax(text)
+    is_plain = _PLAIN.match(text) is not None
+    needs_shell = None if is_plain else _shell_syntax(text)
     if needs_shell:
         raise ValueError(
             f'{needs_shell} needs a shell and none is used; quote it, or write [sh, -c, "…"] and say `results`'
         )
     try:
-        words = tuple(shlex.split(text))
+        words = tuple(text.split(" ") if is_plain else shlex.split(text))
     except ValueError as error:
         raise ValueError(f"not a command line: {str(error).lower()}") from error
     if not words or not words[0]:

@@ -115,7 +115,7 @@ class _Builder:
 
     def scalar(self, text: str, *, plain: bool, line: int) -> None:
         value = self.resolve(text, line) if plain else text
-        if isinstance(value, str) and ("\0" in value or any("\ud800" <= c <= "\udfff" for c in value)):
+        if isinstance(value, str) and ("\0" in value or _has_surrogate(value)):
             self.fail(line, "a string holds NUL or a lone surrogate")
         top = self.stack[-1] if self.stack else None
         if top is not None and isinstance(top.value, dict) and top.key is None:
@@ -136,6 +136,10 @@ class _Builder:
         if _INTEGER.match(text):
             return int(text)
         return Decimal(text) if _FRACTION.match(text) else text
+
+
+def _has_surrogate(text: str) -> bool:
+    return not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def path_of(source: str) -> str:

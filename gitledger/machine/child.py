@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import select
 import signal
 import subprocess
@@ -154,7 +153,7 @@ def run_child(
     Raises `MachineError`: `command-missing`, `command-not-found` (a shell's 127), `command-not-executable` (126),
     `command-malformed`, `folder-unusable`, `log-unwritable`, `keeper-failed`.
     """
-    marker = marker or secrets.token_hex(8)
+    marker = marker or os.urandom(8).hex()
     numbers = (timeout_s, grace_s, dump_signal)
     request = _encode_request(argv, cwd, _marked(env, marker), numbers, end_file)
     if tracing is not None:

@@ -20,6 +20,8 @@ MAX_KEPT_BYTES = 32 << 20
 MAX_KEPT_EACH_BYTES = 1 << 20
 _BATCH = 500
 """Questions that are put at once: as many as a pipe takes (64 KiB) while git is busy with its answers."""
+_MANY = 20
+"""From how many on objects are read ahead by a git of their own, which takes as long to start as reading these."""
 _HEX = re.compile(r"\A[0-9a-f]+\Z")
 
 
@@ -31,11 +33,9 @@ class CatFile:
     """
 
     def __init__(self, git: Git, object_format: str, *, env: Mapping[str, str] | None = None) -> None:
-        self._git = git
         self._object_format = object_format
-        self._env = env
-        self._talk: Conversation | None = None
-        self._turn = Lock()
+        self._talk = _Talk(git, object_format, env)
+        self._ahead = _Talk(git, object_format, env)
         self._kept: dict[str, tuple[ObjectKind, bytes]] = {}
         self._kept_bytes = 0
 
@@ -43,8 +43,11 @@ class CatFile:
         """Return an object's kind and size in bytes, None where the repository lacks it; never a prefix match."""
         if (known := self._kept.get(oid)) is not None:
             return known[0], len(known[1])
-        with self._turn:
-            return self._ask("info", oid)
+        if not self._is_id(oid):
+            return None
+        with self._talk.turn:
+            self._talk.send("info", [oid])
+            return self._talk.answer(oid)
 
     def read(self, oid: str, kind: ObjectKind) -> bytes | None:
         """Return an object's bytes, None where it is absent or of another kind.
@@ -53,108 +56,127 @@ class CatFile:
         """
         known = self._kept.get(oid)
         if known is None:
-            with self._turn:
-                head = self._ask("contents", oid)
+            if not self._is_id(oid):
+                return None
+            with self._talk.turn:
+                self._talk.send("contents", [oid])
+                head = self._talk.answer(oid)
                 if head is None:
                     return None
-                known = head[0], self._content(oid, *head)
+                known = head[0], self._talk.content(oid, *head)
                 self._keep(oid, *known)
         return known[1] if known[0] == kind else None
 
     def read_ahead(self, oids: Iterable[str]) -> None:
         """Read small objects that will be asked for: git and we then wait for each other once, and not for each.
 
-        What it fails at is left to whoever asks for that object.
+        Of many it is another git that is asked, so that nobody waits who asks for one meanwhile. What it fails at
+        is left to whoever asks for that object.
         """
         left = [oid for oid in dict.fromkeys(oids) if oid not in self._kept and self._is_id(oid)]
-        with self._turn:
+        talk = self._ahead if len(left) >= _MANY else self._talk
+        with talk.turn:
             try:
                 while left:
-                    self._read_batch(left[:_BATCH])
+                    self._read_batch(talk, left[:_BATCH])
                     left = left[_BATCH:]
             except StoreError:  # answers may still be on their way
-                self._end()
+                talk.end()
 
-    def _read_batch(self, oids: list[str]) -> None:
-        self._send("".join(f"info {oid}\n" for oid in oids))
-        heads = [(oid, head) for oid in oids if (head := self._answer(oid)) is not None]
+    def _read_batch(self, talk: _Talk, oids: list[str]) -> None:
+        talk.send("info", oids)
+        heads = [(oid, head) for oid in oids if (head := talk.answer(oid)) is not None]
         wanted = [oid for oid, (_, size) in heads if size <= MAX_KEPT_EACH_BYTES]
-        self._send("".join(f"contents {oid}\n" for oid in wanted))
+        talk.send("contents", wanted)
         for oid in wanted:
-            head = self._answer(oid)
+            head = talk.answer(oid)
             if head is not None:
-                self._keep(oid, head[0], self._content(oid, *head))
+                self._keep(oid, head[0], talk.content(oid, *head))
 
     def _keep(self, oid: str, kind: ObjectKind, content: bytes) -> None:
         if len(content) <= MAX_KEPT_EACH_BYTES and self._kept_bytes + len(content) <= MAX_KEPT_BYTES:
             self._kept[oid] = kind, content
             self._kept_bytes += len(content)
 
-    def hang_up(self) -> None:
-        """Tell git that nothing more is asked, without waiting for its end; `close` does that."""
-        with self._turn:
-            if self._talk is not None:
-                self._talk.hang_up()
-
-    def close(self) -> None:
-        """End git; it is started anew when it is asked again."""
-        with self._turn:
-            self._end()
-
-    def _end(self) -> None:
-        if self._talk is not None:
-            self._talk.close()
-            self._talk = None
-
     def _is_id(self, oid: str) -> bool:
         return len(oid) == 2 * ID_BYTES[self._object_format] and _HEX.match(oid) is not None
 
-    def _ask(self, command: str, oid: str) -> tuple[ObjectKind, int] | None:
-        """Return kind and size of an object, with its content to follow where that was asked for."""
-        if not self._is_id(oid):
-            return None
-        self._send(f"{command} {oid}\n", oid)
-        return self._answer(oid)
+    def hang_up(self) -> None:
+        """Tell git that nothing more is asked, without waiting for its end; `close` does that."""
+        for talk in (self._talk, self._ahead):
+            with talk.turn:
+                talk.hang_up()
 
-    def _send(self, commands: str, oid: str = "") -> None:
-        if self._talk is None:
-            self._talk = Conversation(self._git, "cat-file", "--batch-command", "--buffer", env=self._env)
+    def close(self) -> None:
+        """End git; it is started anew when it is asked again."""
+        for talk in (self._talk, self._ahead):
+            with talk.turn:
+                talk.end()
+
+
+class _Talk:
+    """One git that is asked and answers; only whoever has the `turn` may use it. Raises as `CatFile` does."""
+
+    def __init__(self, git: Git, object_format: str, env: Mapping[str, str] | None) -> None:
+        self.turn = Lock()
+        self._git = git
+        self._object_format = object_format
+        self._env = env
+        self._running: Conversation | None = None
+
+    def send(self, command: str, oids: list[str]) -> None:
+        """Ask something of each of these ids."""
+        if self._running is None:
+            self._running = Conversation(self._git, "cat-file", "--batch-command", "--buffer", env=self._env)
+        lines = "".join(f"{command} {oid}\n" for oid in oids)
         try:
-            self._talk.ask(f"{commands}flush\n".encode("ascii"))
+            self._running.ask(f"{lines}flush\n".encode("ascii"))
         except ConversationEnded as error:
-            raise self._ended(oid, error) from error
+            raise self._ended(oids[0] if len(oids) == 1 else "", error) from error
 
-    def _answer(self, oid: str) -> tuple[ObjectKind, int] | None:
-        talk = self._talking(oid)
+    def answer(self, oid: str) -> tuple[ObjectKind, int] | None:
+        """Return kind and size of the next object, with its content to follow where that was asked for."""
+        running = self._answering(oid)
         try:
-            words = talk.line().split(b" ")
+            words = running.line().split(b" ")
         except ConversationEnded as error:
             raise self._ended(oid, error) from error
         if len(words) == 3:
             return _KINDS[words[1]], int(words[2])
-        if "error: " in talk.complaint():  # else it warns that nothing is fetched
+        if "error: " in running.complaint():  # else it warns that nothing is fetched
             raise object_corrupt("object", oid)
         return None
 
-    def _content(self, oid: str, kind: ObjectKind, size: int) -> bytes:
+    def content(self, oid: str, kind: ObjectKind, size: int) -> bytes:
         """Return the content that follows an answer, held against the object's id."""
-        talk = self._talking(oid)
+        running = self._answering(oid)
         try:
-            content = talk.take(size + 1)[:-1]
+            content = running.take(size + 1)[:-1]
         except ConversationEnded as error:
-            self._talk = None
+            self._running = None
             raise object_corrupt(kind, oid) from error
         if object_id(kind, content, self._object_format) != oid:
             raise object_corrupt(kind, oid)
         return content
 
-    def _talking(self, oid: str) -> Conversation:
-        if self._talk is None:
+    def hang_up(self) -> None:
+        """Tell git that nothing more is asked."""
+        if self._running is not None:
+            self._running.hang_up()
+
+    def end(self) -> None:
+        """End git."""
+        if self._running is not None:
+            self._running.close()
+            self._running = None
+
+    def _answering(self, oid: str) -> Conversation:
+        if self._running is None:
             raise _unavailable(oid, "it has ended")
-        return self._talk
+        return self._running
 
     def _ended(self, oid: str, error: ConversationEnded) -> StoreError:
-        self._talk = None
+        self._running = None
         return _unavailable(oid, str(error))
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import select
 import subprocess
-import tempfile
 import weakref
 from collections.abc import Mapping
 from contextlib import suppress
@@ -30,7 +29,7 @@ class Conversation:
     """One running git with its input and output; `close` ends it, and so does the end of this object."""
 
     def __init__(self, git: Git, *args: str, env: Mapping[str, str] | None = None) -> None:
-        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
+        self._stderr = _nameless_file()
         self._child = git.start(*args, env=env, stderr=self._stderr)
         self._output = select.poll()
         if self._child.stdout is not None:
@@ -94,6 +93,16 @@ class Conversation:
         said = self.complaint() or f"no answer within {LOCAL_TIMEOUT_S:g} s"
         self.close()
         return ConversationEnded(said)
+
+
+def _nameless_file() -> IO[bytes]:
+    """Return a file that is gone with whoever has it open."""
+    if hasattr(os, "memfd_create"):
+        with suppress(OSError):
+            return os.fdopen(os.memfd_create("git-stderr", os.MFD_CLOEXEC), "w+b")
+    import tempfile
+
+    return tempfile.TemporaryFile()
 
 
 def _end(child: subprocess.Popen[bytes], stderr: IO[bytes]) -> None:

@@ -93,6 +93,7 @@ class CommitFacts:
         self._objects = objects
         self._cache = TreeCache(objects) if cache is None else cache
         self._root = TreeEntry(MODE_FOLDER, "", tree)
+        self._folders: dict[str, TreeEntry | None] = {"": self._root}
 
     def read_ahead(self, paths: Iterable[str]) -> None:
         """Prepare for questions about these folders, and about those above them."""
@@ -116,15 +117,25 @@ class CommitFacts:
         Only exact paths name something: an empty, `.` or `..` component never does. Raises `StoreError`
         `object-missing` where a tree on the way isn't in this clone.
         """
-        found = self._root
-        for name in path.split("/") if path else ():
-            if found.mode != MODE_FOLDER:
-                return None
-            below = self._cache.find(found.oid, name)
-            if below is None:
-                return None
-            found = below
+        if not path:
+            return self._root
+        folder, slash, name = path.rpartition("/")
+        if slash and not folder:
+            return None
+        if folder not in self._folders:  # there mostly is more to be asked of it
+            self._folders[folder] = self._walk(folder)
+        return self._below(self._folders[folder], name)
+
+    def _walk(self, path: str) -> TreeEntry | None:
+        found: TreeEntry | None = self._root
+        for name in path.split("/"):
+            found = self._below(found, name)
         return found
+
+    def _below(self, folder: TreeEntry | None, name: str) -> TreeEntry | None:
+        if folder is None or folder.mode != MODE_FOLDER:
+            return None
+        return self._cache.find(folder.oid, name)
 
     def children(self, path: str) -> tuple[TreeEntry, ...]:
         """Return the entries of the folder at `path` in git's order; nothing where there is no folder."""

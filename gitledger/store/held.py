@@ -15,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -67,7 +66,7 @@ def holding(common: Path) -> Iterator[HeldLocks]:
 
 
 def _open(common: Path) -> HeldLocks:
-    account = common / _FOLDER / f"{secrets.token_hex(8)}{_SUFFIX}"
+    account = common / _FOLDER / f"{os.urandom(8).hex()}{_SUFFIX}"
     file = None
     try:
         account.parent.mkdir(exist_ok=True)

@@ -7,8 +7,7 @@ nothing half. Only local refs are written.
 from __future__ import annotations
 
 import contextlib
-import random
-import secrets
+import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -41,12 +40,19 @@ from gitledger.store.view import LedgerView
 __all__ = ["BODIES_REF", "INBOX_PREFIX", "RECORDS_REF", "TRACKING_PREFIX", "Ledger", "Retry", "Tips"]
 
 
+def _drawn() -> float:
+    """Return a random number from 0 to 1; what draws it is loaded for the first pause."""
+    from random import random
+
+    return random()  # noqa: S311 - no secret
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
     """How a lost race is tried again: pauses that double, with jitter, until they add up to `budget_s` seconds."""
 
     sleep: Callable[[float], None] = time.sleep
-    draw: Callable[[], float] = random.random
+    draw: Callable[[], float] = _drawn
     budget_s: float = 10.0
     first_s: float = 0.002
     longest_s: float = 0.25
@@ -85,7 +91,7 @@ class Ledger:
         *,
         retry: Retry | None = None,
         aside: TellAside = lambda _: None,
-        token: Callable[[], str] = lambda: secrets.token_hex(16),
+        token: Callable[[], str] = lambda: os.urandom(16).hex(),
     ) -> None:
         self.aside = aside
         self._token = token

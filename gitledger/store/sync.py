@@ -7,7 +7,7 @@ A push that loses its race lands at the next try in a ref of its own, the remote
 from __future__ import annotations
 
 import contextlib
-import secrets
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -65,7 +65,7 @@ class Sync:
     remote: str
     by: By
     retry: Retry = NETWORK_RETRY
-    token: Callable[[], str] = lambda: secrets.token_hex(16)
+    token: Callable[[], str] = lambda: os.urandom(16).hex()
     timeout_s: float = NETWORK_TIMEOUT_S
     interactive: bool = False
     """Whether git and ssh may ask on the terminal."""

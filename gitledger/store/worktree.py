@@ -8,8 +8,6 @@ assume-unchanged and skip-worktree flags, personal ignore files, file system mon
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -21,7 +19,6 @@ from gitledger.errors import StoreError, UsageError
 from gitledger.records.ids import CommitId
 from gitledger.store.git import AGENT_VARIABLES, Git
 from gitledger.store.index_file import Indexed, read_index
-from gitledger.store.leftovers import sweep_folders
 from gitledger.store.meanwhile import Meanwhile
 
 __all__ = ["Survey", "WorkTreeState", "literal_prefix", "survey", "work_tree_state"]
@@ -132,7 +129,6 @@ def survey(git: Git) -> Survey:
         tracked = _tracked(top, walk=True)
         untracked, ignored = tracked.untracked, tracked.ignored
     rules, folders = _self_ignored(top, ignored)
-    sweep_folders(Path(tempfile.gettempdir()))
     return Survey(
         root=top.folder,
         seen=WorkTreeState(
@@ -238,6 +234,9 @@ def _stamp(index: Path) -> os.stat_result | None:
 def _status(git: Git, original: Path, doubtful: Sequence[Indexed], *, walk: bool) -> _Status:
     if not doubtful:
         return _run_status(git, {}, walk=walk)
+    import shutil
+    import tempfile
+
     with tempfile.TemporaryDirectory(prefix="gitledger-index-") as folder:
         copy = Path(folder) / "index"
         shutil.copy2(original, copy)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -40,7 +40,7 @@ def collect(
     """
     plugin = folder / "plugin"
     plugin.mkdir(parents=True)
-    journal, nonce = folder / "journal", secrets.token_hex(16)
+    journal, nonce = folder / "journal", os.urandom(16).hex()
     env = child_environment(environ, journal=journal, nonce=nonce, folder=plugin)
     env["PYTEST_ADDOPTS"] = " ".join(filter(None, [env.get("PYTEST_ADDOPTS", ""), "--collect-only", "-q"]))
     ended = run_child(argv, cwd=root, env=env, log=folder / "log", clock=clock, timeout_s=timeout_s)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -137,10 +136,17 @@ def _sections(read: Read, named: str | None) -> Sections:
 def _parsed(name: str, data: bytes) -> dict[str, Any]:
     try:
         text = data.decode("utf-8")
-        return tomllib.loads(text, parse_float=str) if name.endswith(".toml") else _ini(text)
+        return _toml(text) if name.endswith(".toml") else _ini(text)
     except (ValueError, RecursionError) as error:
         reason = str(error).splitlines()[0]
         raise ConfigError("coverage-config", f"{name} can't be read: {reason}", f"mend {name}") from error
+
+
+def _toml(text: str) -> dict[str, Any]:
+    """Return the tables of a TOML file, numbers with a fraction as they are spelt; raises `ValueError`."""
+    import tomllib  # loaded for whoever has such a file
+
+    return tomllib.loads(text, parse_float=str)
 
 
 def _ini(text: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 import signal
 import tempfile
 from collections.abc import Iterator
@@ -68,7 +68,7 @@ def _in_folder(
     scene = Scene(
         folder=folder,
         log=request.log or folder / "log",
-        nonce=secrets.token_hex(16),
+        nonce=os.urandom(16).hex(),
         argv=argv,
         as_declared=declared is not None and is_declared_command(argv, declared, session.environ),
         earlier=look_at_report(results, root),
@@ -91,7 +91,7 @@ def _in_folder(
         scene.observed.parent.mkdir()
         env, observed = with_observer(env, folder=scene.observed.parent, root=root)
     traced = Traced.begin(root, folder, find_tracer(env, folder)) if request.trace else None
-    marker, flight, held = secrets.token_hex(8), request.flight, request.held
+    marker, flight, held = os.urandom(8).hex(), request.flight, request.held
     if flight is not None:
         held = (*held, flight.lock) if flight.lock >= 0 else held
         flight.begin(_note(session, request, before, scene, marker))

@@ -12,7 +12,6 @@ import dataclasses
 import fcntl
 import json
 import os
-import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -25,7 +24,7 @@ from gitledger.dataclass import dataclass
 from gitledger.errors import InternalError, LedgerError, MachineError, StoreError
 from gitledger.records.decode import format_time, parse_time
 from gitledger.records.ids import CommitId, RecordId, ShardKey
-from gitledger.store.leftovers import OWNER
+from gitledger.store.leftovers import OWNER, sweep_folders
 from gitledger.suites.report_file import FileStamp
 
 __all__ = ["Crash", "Flight", "FlightNote", "crashes", "sweep_halves", "take_off"]
@@ -172,9 +171,10 @@ def take_off(notes: Path, key: ShardKey, *, is_needed: bool = True) -> Iterator[
     with _refusing(notes):
         notes.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _refusing(Path(tempfile.gettempdir())):
+        sweep_folders(Path(tempfile.gettempdir()))
         folder = Path(tempfile.mkdtemp(prefix="gitledger-"))
     # A name of its own: a note that can't be recorded now is not written over by the shard's next run.
-    note = notes / f"{key}.{secrets.token_hex(4)}{_NOTE}"
+    note = notes / f"{key}.{os.urandom(4).hex()}{_NOTE}"
     flight = Flight(key=key, folder=folder, note=note, is_needed=is_needed)
     try:
         with _refusing(folder):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from datetime import UTC, datetime
+from functools import partial
 
 from gitledger.config.schema import Config
 from gitledger.dataclass import dataclass
 from gitledger.manifest.definition import Definition
 from gitledger.records.bodies import BodyRef
 from gitledger.records.ids import CommitId, Digest, ShardKey
+from gitledger.store.meanwhile import Meanwhile
 from gitledger.store.repository import Repository
 from gitledger.store.view import LedgerView
 from gitledger.verdict.acceptance import signatories
@@ -59,6 +61,7 @@ def gather(
     commits. Raises `ConfigError`, `UsageError`, `TrustError` and `StoreError` where it can't be judged at all.
     """
     repo = session.repo
+    is_alone = known is None
     known = Known.of(session) if known is None else known
     trusted = known.trusted(target, policy_from)
     own = trusted.config if trusted.commit == target else known.config(target)
@@ -67,7 +70,15 @@ def gather(
     pinned = judged if trusted.is_self else definitions(trusted.config)
     held_back = frozenset() if accept_shards else redefined(judged, pinned)
     info = repo.commit(target)
-    shards = tuple(inputs.shards(held_back))
+    if is_alone:
+        with inputs.reading_ahead():  # git's share of the work, while the records are opened
+            known.open(target, trusted.config.repository)
+        with Meanwhile(
+            partial(known.evidence, target, trusted.config.repository)
+        ):  # and while inputs are resolved
+            shards = tuple(inputs.shards(held_back))
+    else:
+        shards = tuple(inputs.shards(held_back))
     stations = _stations(known, target, trusted, shards)
     now = moment(session, at)
     evidence = [station.evidence for station in stations]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import field, replace
+from functools import partial
 
 from gitledger.config.schema import Config
 from gitledger.dataclass import dataclass
@@ -20,6 +21,7 @@ from gitledger.records.receipt import ExtraClaim
 from gitledger.records.tree import MODE_EXECUTABLE, MODE_FILE
 from gitledger.store.extras import ExtraFiles
 from gitledger.store.facts import CommitFacts, TreeCache
+from gitledger.store.meanwhile import Meanwhile
 from gitledger.store.repository import Repository
 from gitledger.store.worktree import literal_prefix
 from gitledger.verdict.situation import TargetShard
@@ -85,14 +87,25 @@ class Inputs:
 
     def facts(self, commit: CommitId) -> CommitFacts:
         """Return the tree facts of a commit."""
+        if commit not in self._facts:
+            self._read_ahead(self._new_facts(commit))
+        return self._facts[commit]
+
+    def reading_ahead(self) -> AbstractContextManager[object]:
+        """Read the target's trees while something else is done that asks nothing of these inputs."""
+        if self.target in self._facts:
+            return nullcontext()
+        return Meanwhile(partial(self._read_ahead, self._new_facts(self.target)))
+
+    def _new_facts(self, commit: CommitId) -> CommitFacts:
         if self._cache is None:
             self._cache = TreeCache(self.repo.objects)
-        if commit not in self._facts:
-            found = CommitFacts(self.repo.objects, self.repo.commit(commit).tree, self._cache)
-            self._facts[commit] = found
-            with suppress(StoreError):
-                found.read_ahead(self._declared_folders())
-        return self._facts[commit]
+        self._facts[commit] = found = CommitFacts(self.repo.objects, self.repo.commit(commit).tree, self._cache)
+        return found
+
+    def _read_ahead(self, facts: CommitFacts) -> None:
+        with suppress(StoreError):
+            facts.read_ahead(self._declared_folders())
 
     def _declared_folders(self) -> frozenset[str]:
         """Return the declared paths, each up to its first wildcard."""

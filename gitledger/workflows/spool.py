@@ -8,7 +8,6 @@ files say, so the folder must be open to nobody else.
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -52,7 +51,7 @@ class Collected:
 
 def write_entry(folder: Path, receipt: ShardReceipt, envelope: Envelope, bodies: Sequence[bytes]) -> None:
     """Put a receipt into the folder, whole or not at all; raises `StoreError` `spool-unwritable`."""
-    final = folder / f"{receipt.key}.{secrets.token_hex(4)}{ENTRY}"
+    final = folder / f"{receipt.key}.{os.urandom(4).hex()}{ENTRY}"
     half = final.with_suffix(".half")
     try:
         fd = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)

@@ -232,7 +232,7 @@ def test_a_reader_that_died_is_started_again(git_repo, hermetic_env):
     objects = PlumbingObjects(Git(git_dir, hermetic_env, git_dir=git_dir))
     blob = objects.write_blob(b"x")
     assert objects.read_blob(blob) == b"x"
-    child = objects._anywhere._talk._child
+    child = objects._anywhere._talk._running._child
     os.kill(child.pid, 9)
     child.wait(timeout=60)
     other = objects.write_blob(b"y")

@@ -86,7 +86,7 @@ def test_whoever_reads_much_goes_over_to_it(repo, monkeypatch):
     for number in range(12):
         assert objects.read_blob(blob) == b"1"
         assert is_loaded(objects) == (number >= 10)
-    assert objects._few._talk._child.wait(60) == 0  # git ends by itself, and nobody waited for it
+    assert objects._few._talk._running._child.wait(60) == 0  # git ends by itself, and nobody waited for it
 
 
 def test_what_was_being_asked_of_git_as_it_was_told_to_end_is_answered_by_libgit2(repo):
