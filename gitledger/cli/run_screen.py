@@ -92,10 +92,10 @@ class Screen:
         """Say what a shard waits for."""
         self._say(f"{job.key} {why}" if why.startswith("waits") else f"{job.key} waits: {why}")
 
-    def given_up(self, job: Job, fault: LedgerError) -> None:  # noqa: ARG002 - the sentence names it
+    def given_up(self, job: Job, fault: LedgerError) -> None:
         """Say why a shard won't run."""
         self._done += 1
-        self._say(f"{fault.message} [{fault.code}]")
+        self._say(f"not run {job.key}: {fault.message} [{fault.code}]")
 
     def news(self, text: str) -> None:
         """Say what happens elsewhere."""

@@ -12,6 +12,7 @@ from dataclasses import field
 from gitledger.dataclass import dataclass
 from gitledger.machine.devices import DevicePool
 from gitledger.machine.memory import Memory
+from gitledger.wording import counted
 
 __all__ = ["Admission", "Blocked", "Grant", "Need"]
 
@@ -85,7 +86,7 @@ class Admission:
     def _never(self, need: Need) -> str:
         count = len(self.devices.tokens) if self.devices else 0
         if need.gpus > count:
-            return f"it declares {need.gpus} GPUs, and {count} can be seen here"
+            return f"it declares {counted(need.gpus, 'GPU')}, and {count} can be seen here"
         memory = self.memory() if need.memory_bytes else None
         if memory is not None and need.memory_bytes > memory.total_bytes:
             return (
@@ -127,7 +128,7 @@ class Admission:
         taken = {token for grant in self._held for token in grant.devices}
         free = [token for token in pool.tokens if token not in taken]
         if len(free) < count:
-            return True, f"waits for {count} GPUs, {len(free)} are free", ()
+            return True, f"waits for {counted(count, 'GPU')}, {len(free)} free", ()
         clean, faults = [], []
         for token in free:
             fault = self._fault(pool, token)

@@ -226,8 +226,7 @@ class Drive:
     def _wait_or_give_up(self, job: Job, blocked: Blocked) -> None:
         if blocked.is_final:
             self._waiting.remove(job)
-            text = f"{job.key} was not run, for want of what it declares: {blocked.why}"
-            self.faults[job.key] = InconclusiveError("machine-not-ready", text, "git ledger run")
+            self.faults[job.key] = InconclusiveError("machine-not-ready", blocked.why, "git ledger run")
             self.watch.given_up(job, self.faults[job.key])
         elif self._told.get(job.key) != blocked.why:
             self._told[job.key] = blocked.why

@@ -300,13 +300,22 @@ def test_a_second_driver_is_refused_while_the_first_lives(driven):
 
 
 def test_more_memory_than_there_is_is_the_machines_fault_and_other_shards_run(driven):
-    project = driven(config({"a": "true ##, memory: 900TiB", "b": "true"}))
+    project = driven(config({"a": "true ##, memory: 900TiB", "c": "true ##, memory: 900TiB", "b": "true"}))
 
     done = project.run()
 
-    assert [(str(key), fault.code) for key, fault in done.faults.items()] == [("a", "machine-not-ready")]
+    assert {(str(key), fault.code) for key, fault in done.faults.items()} == {
+        ("a", "machine-not-ready"),
+        ("c", "machine-not-ready"),
+    }
     assert done.exit_status == 99
-    assert project.plan() == {"a": ("stale", "never-recorded"), "b": ("fresh", "recorded")}
+    said = project.ledger("run", expect=99)
+    assert "git ledger: not run a: it declares 921600.0 GiB of memory, and " in said.err
+    rows = [line.split()[-1] for line in said.out.splitlines() if " not run " in line]
+    assert rows.count("[machine-not-ready]") == 2
+    assert said.out.count("can be had here") == 1, "told once for both"
+    never = ("stale", "never-recorded")
+    assert project.plan() == {"a": never, "c": never, "b": ("fresh", "recorded")}
 
 
 def test_shards_that_declare_more_than_fits_together_run_one_after_the_other(driven):
