@@ -136,7 +136,8 @@ def _say(output: Output, done: Gated, *, as_json: bool) -> None:
         if on_github:
             output.result("\n".join(annotation_lines(done.verdict.findings)))
     coverage = coverage_lines(done.found.union.coverage, color=False)
-    _summarise(output, summary_text(document, done.verdict.findings, coverage=coverage))
+    run = run_by(done.policy.source)
+    _summarise(output, summary_text(document, done.verdict.findings, coverage=coverage, run=run))
 
 
 def _events(done: Gated) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from gitledger.report.text import escaped, finding_lines, paint, table, uncommitted_lines
+from gitledger.report.together import RUN
 from gitledger.wording import counted, few, shortened
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def verdict_text(
     color: bool,
     coverage: Sequence[str] = (),
     width: int | None = None,
-    run: str = "git ledger run",
+    run: str = RUN,
 ) -> str:
     """Return a verdict: the shards, lines on coverage, every finding, what was ignored, and the answer last.
 
@@ -91,7 +92,7 @@ def merge_text(
     coverage: Sequence[str] = (),
     is_new: bool = True,
     width: int | None = None,
-    run: str = "git ledger run",
+    run: str = RUN,
 ) -> str:
     """Return what a merge came to: its inputs, lines on coverage, every fault, and what it wrote, if anything.
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from gitledger.report.together import RUN, together
 from gitledger.verdict.finding import Finding
-from gitledger.wording import counted, shortened, suggested
+from gitledger.wording import counted, few, shortened, suggested
 
 __all__ = ["MAX_SUMMARY_BYTES", "summary_text"]
 
@@ -41,10 +42,12 @@ def summary_text(
     coverage: Sequence[str] = (),
     slowest: Sequence[tuple[float, object, str]] = (),
     limit: int = MAX_SUMMARY_BYTES,
+    run: str = RUN,
 ) -> str:
     """Return the summary of a `gate --json` document, at most `limit` bytes of it.
 
-    `slowest` are seconds, shard and id of tests to be listed.
+    `slowest` are seconds, shard and id of tests to be listed. `run` is the command that runs what is stale by the
+    policy that judged.
     """
     passed = document["verdict"] == "passed"
     blocking = [finding for finding in findings if finding.blocks]
@@ -59,14 +62,14 @@ def summary_text(
     ]
     blocks = [f"### {len(blocking)} {'reason' if len(blocking) == 1 else 'reasons'} against it", ""]
     parts = [
-        ("findings", [*blocks, *map(_finding, blocking), ""] if blocking else []),
+        ("findings", [*blocks, *_findings(blocking, run), ""] if blocking else []),
         ("coverage lines", [*(cell(line.strip()) for line in coverage), ""] if coverage else []),
         (
             "shards",
             ["| shard | verdict | reason | outcome | from |", "|---|---|---|---|---|", *_rows(document["shards"])],
         ),
         ("tests", _slowest(slowest)),
-        ("notes", ["", f"<details><summary>{counted(len(notes), 'note')}</summary>", "", *map(_finding, notes)]),
+        ("notes", ["", f"<details><summary>{counted(len(notes), 'note')}</summary>", "", *_findings(notes, run)]),
     ]
     lines, left = list(head), limit - _size(head) - 200
     for name, part in parts if notes else parts[:-1]:
@@ -108,12 +111,19 @@ def _slowest(tests: Sequence[tuple[float, object, str]]) -> list[str]:
     return [*head, *rows, "", "</details>"]
 
 
-def _finding(finding: Finding) -> str:
-    text = f"- **{finding.code}** {cell(finding.subject)}: {cell(finding.found)}"
-    if finding.blocks:
-        text += f"; expected {cell(finding.expected)}"
-        text += suggested(cell(finding.remedy))
-    return text
+def _findings(findings: Iterable[Finding], run: str) -> list[str]:
+    """Return an item for all that was found alike; what mends several is an item below them."""
+    lines = []
+    for item in together(findings, run=run):
+        for found, subjects in item.found:
+            lines.append(f"- **{item.code}** {few([cell(name) for name in subjects])}: {cell(found)}")
+        if item.blocks:
+            mending = f"expected {cell(item.expected)}{suggested(cell(item.remedy))}"
+            if len(item.found) == 1:
+                lines[-1] += f"; {mending}"
+            else:
+                lines.append(f"  - of each of these: {mending}")
+    return lines
 
 
 def _within(lines: Sequence[str], left: int) -> int:

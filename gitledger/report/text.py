@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gitledger.manifest.leavings import ignoring_line, mend_dirt
+from gitledger.report.together import RUN, together
 from gitledger.wording import counted, few, shortened, suggested
 
 if TYPE_CHECKING:  # whoever records needs no judgement
@@ -68,37 +69,21 @@ def uncommitted_lines(uncommitted: Iterable[tuple[str, Sequence[str]]]) -> list[
     return [*lines, f"tests leave these behind: {mend_dirt(left)}"] if left else lines
 
 
-def finding_lines(findings: Iterable[Finding], *, color: bool, run: str = "git ledger run") -> list[str]:
+def finding_lines(findings: Iterable[Finding], *, color: bool, run: str = RUN) -> list[str]:
     """Return what was found against what was expected, and what to do: two lines a finding.
 
     What is the same for many subjects is said once for all of them, and so is what mends several: `run` is the
     command that runs what is stale.
     """
-    alike: dict[tuple[str, bool, str, str], list[Finding]] = {}
-    for finding in findings:
-        mending = (finding.code, finding.blocks, finding.expected, _for_all(finding, run))
-        alike.setdefault(mending, []).append(finding)
     lines = []
-    for (code, blocks, expected, remedy), found in alike.items():
-        mark, style = ("✗", "failed") if blocks else ("·", "dim")
-        subjects: dict[str, list[str]] = {}
-        for finding in found:
-            subjects.setdefault(finding.gist or finding.found, []).append(escaped(finding.subject))
-        for text, names in subjects.items():
-            head = f"{mark} {few(list(dict.fromkeys(names)))}: {escaped(text, MAX_FOUND)}"
-            lines.append(f"  {paint(head, style, color=color)} [{code}]")
-        if blocks:
-            way = remedy if len(found) > 1 else found[0].remedy
-            lines.append(f"      expected {escaped(expected)}{suggested(escaped(way))}")
+    for item in together(findings, run=run):
+        mark, style = ("✗", "failed") if item.blocks else ("·", "dim")
+        for found, subjects in item.found:
+            head = f"{mark} {few([escaped(name) for name in subjects])}: {escaped(found, MAX_FOUND)}"
+            lines.append(f"  {paint(head, style, color=color)} [{item.code}]")
+        if item.blocks:
+            lines.append(f"      expected {escaped(item.expected)}{suggested(escaped(item.remedy))}")
     return lines
-
-
-def _for_all(finding: Finding, run: str) -> str:
-    """Return what mends a finding and others like it: one run of all that is stale, where it is a run of this."""
-    from gitledger.verdict.select import REASONS
-
-    record = f"git ledger record --shard {finding.subject}"
-    return finding.remedy.replace(record, run) if finding.code in REASONS else finding.remedy
 
 
 def record_lines(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gitledger.report.summary import cell, summary_text
 from gitledger.report.summary_annotations import MAX_ANNOTATIONS, annotation_lines
-from gitledger.verdict.finding import blocking, note
+from gitledger.verdict.finding import Finding, blocking, note
 
 HOSTILE = "a|b\n## c <img src=x> `d` [e](f) @g \u202e \x1b[31m ::error::h"
 DOCUMENT = {
@@ -62,3 +62,24 @@ def test_of_eleven_annotations_ten_are_shown_and_the_last_says_so():
 def test_a_finding_about_a_line_of_a_file_is_shown_there():
     (command,) = annotation_lines([finding("line 12, job gate")], file="a,b.yml")
     assert command.startswith("::error file=a%2Cb.yml,line=12,title=")
+
+
+def test_what_many_shards_share_is_an_item_and_so_is_what_mends_them():
+    """Forty lines of the same hide the one that is another."""
+
+    def asking(code: str, name: str, found: str) -> Finding:
+        remedy = f"git ledger record --shard {name}"
+        return blocking(code, "6", name, expected="a green receipt", found=found, remedy=remedy)
+
+    same = [asking("never-recorded", f"s{number:02}", "never recorded") for number in range(40)]
+    own = [asking("inputs-changed", name, f"src/{name}") for name in ("x", "y")]
+    lines = summary_text(DOCUMENT, [*same, *own], run="git ledger run --policy-from main").splitlines()
+    assert "### 42 reasons against it" in lines
+    start = lines.index("### 42 reasons against it") + 2
+    assert lines[start : start + 4] == [
+        "- **never-recorded** s00, s01, s02 and 37 more: never recorded; expected a green receipt; "
+        "try: git ledger run --policy-from main",
+        "- **inputs-changed** x: src/x",
+        "- **inputs-changed** y: src/y",
+        "  - of each of these: expected a green receipt; try: git ledger run --policy-from main",
+    ]
