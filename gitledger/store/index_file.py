@@ -16,7 +16,7 @@ from gitledger.dataclass import dataclass
 __all__ = ["Indexed", "Suspects", "read_index"]
 
 _HEADER = struct.Struct(">4sII")
-_CTIME_MODE_FLAGS = struct.Struct(">I20xI32xH")
+_TIMES_MODE_FLAGS = struct.Struct(">III12xI32xH")
 _EXTENSION = struct.Struct(">4sI")
 _VERSIONS = (2, 3)
 _OID = slice(40, 60)
@@ -29,13 +29,17 @@ _RUN = 500
 
 
 class Indexed(NamedTuple):
-    """One index entry: `tag` as `ls-files -v` prints it (lower case: assume-unchanged; S: skip-worktree)."""
+    """One index entry: `tag` as `ls-files -v` prints it (lower case: assume-unchanged; S: skip-worktree).
+
+    `changed_ns` is the change time that it notes, None where git was asked, which doesn't tell.
+    """
 
     tag: str
     mode: str
     oid: str
     stage: str
     path: str
+    changed_ns: int | None = None
 
     @classmethod
     def of(cls, line: str) -> Indexed:
@@ -47,7 +51,11 @@ class Indexed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Suspects:
-    """Merged entries that may hide an edit (flagged, or changed in the index's last second); submodules' paths."""
+    """Merged entries that may hide an edit, and submodules' paths.
+
+    Suspect is what is flagged, what changed in the index's last second, and what has an mtime of another second
+    than its change: that was set, so it can be set again.
+    """
 
     entries: tuple[Indexed, ...]
     submodules: tuple[str, ...]
@@ -57,7 +65,8 @@ def read_index(data: bytes, *, written_s: int) -> Suspects | None:
     """Return what of an index matters that was written in second `written_s`; None where git has to be asked.
 
     git compares the second at which a file last changed (`core.trustctime`) with the one that it noted. So an edit
-    made after the index was written can only pass for none where the noted second isn't over by then.
+    made after the index was written can only pass for none where the noted second isn't over by then. One made
+    before, in the noted second, git finds by its mtime of that same second ("racy git"), unless it was set back.
     """
     try:
         return _read(data, written_s)
@@ -89,7 +98,7 @@ def _read(data: bytes, written_s: int) -> Suspects | None:
 
 def _one(data: bytes, place: int, written_s: int, found: list[Indexed], submodules: list[str]) -> int | None:
     """Add the entry at `place` to what it is among; return where the next one begins, None where it is unsound."""
-    changed_s, mode, flags = _CTIME_MODE_FLAGS.unpack_from(data, place)
+    changed_s, changed_fraction_ns, modified_s, mode, flags = _TIMES_MODE_FLAGS.unpack_from(data, place)
     start = place + _FIXED_BYTES + (2 if flags & _EXTENDED else 0)
     length = flags & _NAME
     end = start + length if length < _NAME else data.index(0, start + length)
@@ -97,8 +106,9 @@ def _one(data: bytes, place: int, written_s: int, found: list[Indexed], submodul
         return None
     if mode == _GITLINK:
         submodules.append(_text(data[start:end]))
-    if flags & (_ASSUME_VALID | _EXTENDED) or changed_s >= written_s:
-        entry = _entry(data, place, mode, flags, data[start:end])
+    if flags & (_ASSUME_VALID | _EXTENDED) or changed_s >= written_s or changed_s != modified_s:
+        changed_ns = changed_s * 1_000_000_000 + changed_fraction_ns
+        entry = _entry(data, place, mode, flags, data[start:end], changed_ns)
         if entry.stage == "0":
             found.append(entry)
     return place + ((end - place + 8) & ~7)  # padded with one to eight NULs
@@ -107,8 +117,8 @@ def _one(data: bytes, place: int, written_s: int, found: list[Indexed], submodul
 def _plain_run(written_s: int) -> re.Pattern[bytes]:
     """Return what matches `_RUN` entries in a row of which none is a suspect or a submodule.
 
-    Files and links, changed before second `written_s`, merged and without flags. Read by the entry, tens of
-    thousands of them would take longer than all else that a plan does with them.
+    Files and links, changed before second `written_s` and in the second of their mtime, merged and without flags.
+    Read by the entry, tens of thousands of them would take longer than all else that a plan does with them.
     """
     until = max(0, min(written_s, 0xFFFF_FFFF)).to_bytes(4, "big")
     earlier = (
@@ -116,13 +126,14 @@ def _plain_run(written_s: int) -> re.Pattern[bytes]:
         for i, byte in enumerate(until)
         if byte
     )
-    # ctime, to the mode, its two bytes that tell kinds apart, to the flags, their upper four bits, name, padding:
-    # the next entry begins with another NUL only if it changed before 1970-07-14; its run is read by the entry.
-    entry = rb"(?=[^\0])(?:%s).{20}\0\0[\x81\xa0].{33}[\x00-\x0f].[^\0]++\0{1,8}+" % b"|".join(earlier)
+    # ctime, its fraction, an mtime of the same second, to the mode, its two bytes that tell kinds apart, to the
+    # flags, their upper four bits, name, padding: the next entry begins with another NUL only if it changed before
+    # 1970-07-14; its run is read by the entry.
+    entry = rb"(?=([^\0].{3}))(?:%s).{4}\1.{12}\0\0[\x81\xa0].{33}[\x00-\x0f].[^\0]++\0{1,8}+" % b"|".join(earlier)
     return re.compile(rb"(?>%s){%d}" % (entry, _RUN), re.DOTALL)
 
 
-def _entry(data: bytes, place: int, mode: int, flags: int, path: bytes) -> Indexed:
+def _entry(data: bytes, place: int, mode: int, flags: int, path: bytes, changed_ns: int) -> Indexed:
     extended = int.from_bytes(data[place + _FIXED_BYTES : place + _FIXED_BYTES + 2]) if flags & _EXTENDED else 0
     tag = "S" if extended & _SKIP_WORKTREE else "H"
     return Indexed(
@@ -131,6 +142,7 @@ def _entry(data: bytes, place: int, mode: int, flags: int, path: bytes) -> Index
         oid=data[place + _OID.start : place + _OID.stop].hex(),
         stage=str((flags & _STAGE) >> 12),
         path=_text(path),
+        changed_ns=changed_ns,
     )
 
 

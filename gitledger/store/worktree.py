@@ -1,8 +1,8 @@
 """The state of a work tree, as DESIGN section 5 defines "dirty", read from git's plumbing.
 
 What git compares, git compares here (file modes, line endings, filters). What only hides an edit doesn't count:
-assume-unchanged and skip-worktree flags, personal ignore files, file system monitors, relaxed stat checks and the
-`ignore` settings of submodules.
+assume-unchanged and skip-worktree flags, personal ignore files, file system monitors, relaxed stat checks, names
+taken for one another where the file system tells them apart, and the `ignore` settings of submodules.
 """
 
 from __future__ import annotations
@@ -31,8 +31,13 @@ _HIDES_NOTHING = (
     *("-c", "core.trustctime=true"),
     *("-c", "core.checkStat=default"),
     *("-c", "core.splitIndex=false"),
+    *("-c", "core.symlinks=true"),
 )
-"""No hooks, and settings under which an unchanged size and mtime alone never pass for unchanged content."""
+"""No hooks, and settings under which an unchanged size and mtime alone never pass for unchanged content.
+
+Nor does a file that holds a link's target pass for the link.
+"""
+_TELLS_CASES_APART = ("-c", "core.ignoreCase=false")
 
 _STATUS = (
     "status",
@@ -50,6 +55,7 @@ _FEW_CORES = 2
 _ALONE = ("-c", "core.preloadIndex=false", "-c", "index.threads=1")
 """git looks at files from up to twenty threads; where two cores have to do for all of us, that only delays it."""
 _LARGE_INDEX_BYTES = 1 << 19
+_SECOND_NS = 1_000_000_000
 _FIELDS_BEFORE_PATH = {"1": 8, "2": 9, "u": 10}
 _CACHE_MARKS = ("CACHEDIR.TAG", "pyvenv.cfg")
 _NO_LOCKS = {"GIT_OPTIONAL_LOCKS": "0"}
@@ -150,8 +156,24 @@ def _top(git: Git) -> Path:
     return Path(done.text)
 
 
+def _settings(git: Git) -> tuple[str, ...]:
+    """Return the settings that git is asked with.
+
+    `core.ignoreCase` describes the file system. Where it tells `.git` from `.GIT`, that would only hide what is
+    untracked behind a tracked name or an ignored one.
+    """
+    return _HIDES_NOTHING if _is_one(git.folder, ".git", ".GIT") else (*_HIDES_NOTHING, *_TELLS_CASES_APART)
+
+
+def _is_one(folder: Path, name: str, other: str) -> bool:
+    try:
+        return os.path.samestat(os.lstat(folder / name), os.lstat(folder / other))
+    except OSError:
+        return False
+
+
 def _paths(git: Git, *args: str) -> list[str]:
-    done = git.run(*_HIDES_NOTHING, *args, "-z", env=_NO_LOCKS)
+    done = git.run(*_settings(git), *args, "-z", env=_NO_LOCKS)
     return [path for path in done.stdout.decode("utf-8", "surrogateescape").split("\0") if path]
 
 
@@ -195,7 +217,8 @@ def _tracked(git: Git, *, walk: bool) -> _Tracked:
     for path in submodules:
         inside = git.folder / path
         if (inside / ".git").exists():
-            below = _tracked(replace(git, folder=inside, git_dir=None, work_tree=None), walk=False)
+            # Its files are those that lie here, whatever `core.worktree` there says.
+            below = _tracked(replace(git, folder=inside, git_dir=None, work_tree=inside), walk=False)
             found.changed.extend(f"{path}/{changed}" for changed in below.changed)
             found.absent.extend(f"{path}/{absent}" for absent in below.absent)
         else:
@@ -243,7 +266,7 @@ def _status(git: Git, original: Path, doubtful: Sequence[Indexed], *, walk: bool
         env = {"GIT_INDEX_FILE": str(copy)}
         lines = (f"{entry.mode} {entry.oid} 0\t{entry.path}\0" for entry in doubtful)
         git.run(
-            *(*_HIDES_NOTHING, "update-index", "-z", "--index-info"),
+            *(*_settings(git), "update-index", "-z", "--index-info"),
             stdin="".join(lines).encode("utf-8", "surrogateescape"),
             env=env,
         )
@@ -253,8 +276,9 @@ def _status(git: Git, original: Path, doubtful: Sequence[Indexed], *, walk: bool
 def _look_into(git: Git, original: Path) -> tuple[list[Indexed], list[str], Sequence[str]]:
     """Return the index entries whose content has to be compared, paths left out, and the paths of submodules."""
     try:
-        written_ns = original.stat().st_mtime_ns  # before it is read: if it is written meanwhile, more is in doubt
-        suspects = read_index(original.read_bytes(), written_s=written_ns // 1_000_000_000)
+        # Asked before it is read: if it is written meanwhile, more is in doubt.
+        written_ns = _written_ns(original.stat())
+        suspects = read_index(original.read_bytes(), written_s=written_ns // _SECOND_NS)
     except FileNotFoundError:
         return [], [], ()
     except OSError:  # git will say what is wrong with it
@@ -267,36 +291,49 @@ def _look_into(git: Git, original: Path) -> tuple[list[Indexed], list[str], Sequ
         merged, submodules = list(suspects.entries), suspects.submodules
     doubtful, absent = [], []
     for entry in merged:
-        touched_ns = _touched_ns(git.folder, entry.path)
-        if touched_ns is None and entry.tag in "Ss":
+        found = _stat_of(git.folder, entry.path)
+        if found is None and entry.tag in "Ss":
             absent.append(entry.path)
-        elif _is_doubtful(entry, touched_ns, written_ns):
+        elif _is_doubtful(entry, found, written_ns):
             doubtful.append(entry)
     return doubtful, absent, submodules
 
 
-def _touched_ns(root: Path, path: str) -> int | None:
+def _written_ns(index: os.stat_result) -> int:
+    """Return when an index was written; 0 where its mtime was set to a later time, and tells nothing."""
+    return index.st_mtime_ns if index.st_mtime_ns <= index.st_ctime_ns else 0
+
+
+def _stat_of(root: Path, path: str) -> os.stat_result | None:
     try:
-        return os.lstat(f"{root}/{path}").st_ctime_ns
+        return os.lstat(f"{root}/{path}")
     except OSError:
         return None
 
 
-def _is_doubtful(entry: Indexed, touched_ns: int | None, index_written_ns: int) -> bool:
+def _is_doubtful(entry: Indexed, found: os.stat_result | None, index_written_ns: int) -> bool:
     """Tell whether git might take an edit of the file for none, so that its content has to be compared.
 
     That is so for a flagged entry and for a file touched since the index was written: git compares times in whole
-    seconds, and an mtime can be set back. Unmerged ones are dirty anyway.
+    seconds, and an mtime can be set back. What was touched before that, in the second that the index notes, shows
+    by the fraction of that second; where the index was not read here, by an mtime of another second. Unmerged ones
+    are dirty anyway.
     """
-    if touched_ns is None:
+    if found is None:
         return entry.tag == "h"
-    return touched_ns >= index_written_ns or entry.tag == "S" or entry.tag.islower()
+    if found.st_ctime_ns >= index_written_ns or entry.tag == "S" or entry.tag.islower():
+        return True
+    if entry.changed_ns is None:
+        return found.st_mtime_ns // _SECOND_NS != found.st_ctime_ns // _SECOND_NS
+    noted_s, fraction_ns = divmod(entry.changed_ns, _SECOND_NS)
+    is_the_same = found.st_ctime_ns == entry.changed_ns and fraction_ns > 0  # not of whole seconds alone
+    return found.st_ctime_ns // _SECOND_NS == noted_s and not is_the_same
 
 
 def _run_status(git: Git, env: dict[str, str], *, walk: bool) -> _Status:
     threads = _ALONE if (os.cpu_count() or 1) <= _FEW_CORES else ()
     rules, untracked = (_NO_PERSONAL_RULES, _WITH_UNTRACKED) if walk else ((), _WITHOUT_UNTRACKED)
-    done = git.run(*_HIDES_NOTHING, *threads, *rules, *_STATUS, *untracked, env=_NO_LOCKS | env)
+    done = git.run(*_settings(git), *threads, *rules, *_STATUS, *untracked, env=_NO_LOCKS | env)
     head: CommitId | None = None
     found = _Status(None, [], [], [])
     lines = iter(done.stdout.decode("utf-8", "surrogateescape").split("\0")[:-1])

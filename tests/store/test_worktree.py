@@ -133,6 +133,53 @@ def test_an_edit_of_the_same_size_whose_mtime_is_set_back_counts(repo):
     assert state_of(repo).changed == ("src/a.py",)
 
 
+def test_an_index_whose_mtime_lies_ahead_hides_no_edit_made_at_once(repo):
+    """git takes it for younger than any edit, and so the second that it noted for over."""
+    target, index = repo.path / "src/a.py", repo.path / ".git/index"
+    for _ in range(20):  # the edit has to fall into the second that the index notes
+        repo.write("src/a.py", "a = 5\n")
+        repo.git("add", "src/a.py")
+        repo.git("commit", "-q", "--allow-empty", "-m", "five")
+        noted_s = int(target.stat().st_ctime)
+        repo.write("src/a.py", "a = 6\n")
+        ahead_ns = index.stat().st_mtime_ns + 3600 * 10**9
+        os.utime(index, ns=(ahead_ns, ahead_ns))
+        if int(target.stat().st_ctime) == noted_s:
+            break
+    assert repo.git("--no-optional-locks", "status", "--porcelain") == ""
+    assert state_of(repo).changed == ("src/a.py",)
+
+
+@pytest.fixture
+def cases(repo):
+    """A work tree on a file system that tells cases apart, of which git was told that it doesn't."""
+    repo.write("SRC", "")
+    if (repo.path / "Src").exists():
+        pytest.skip("a file system that takes names for one another")
+    (repo.path / "SRC").unlink()
+    repo.git("config", "core.ignoreCase", "true")
+    return repo
+
+
+@pytest.mark.parametrize("path", ["src/A.py", "Src/a.py", "Build/test_it.py", "trace.LOG"])
+def test_a_name_counts_that_differs_in_case_alone_where_the_file_system_tells_them_apart(cases, path):
+    """`core.ignoreCase` hides it behind a tracked name or a rule; pytest collects it all the same."""
+    cases.write(path, "")
+    assert cases.git("status", "--porcelain", "--untracked-files=all") == ""
+    assert state_of(cases).untracked == (path,)
+
+
+def test_a_file_in_the_place_of_a_link_counts_though_git_is_told_that_there_are_none(repo):
+    (repo.path / "link").symlink_to("src/a.py")
+    repo.git("add", "link")
+    repo.git("commit", "-q", "-m", "link")
+    (repo.path / "link").unlink()
+    repo.write("link", "src/a.py")
+    repo.git("config", "core.symlinks", "false")
+    assert repo.git("status", "--porcelain") == ""
+    assert state_of(repo).changed == ("link",)
+
+
 def test_a_large_index_that_is_written_while_we_look_into_it_is_compared_anew(repo, monkeypatch):
     look, seen = worktree._look_into, []
 
@@ -323,6 +370,14 @@ def test_a_tracked_edit_inside_a_submodule_counts(outer, flag):
     if flag:
         outer.git("-C", "vendor/lib", "update-index", flag, "lib.c")
     outer.write("vendor/lib/lib.c", "2\n")
+    assert state_of(outer).changed == ("vendor/lib/lib.c",)
+
+
+def test_an_edit_inside_a_submodule_counts_though_its_settings_name_another_folder(outer, tmp_path):
+    shutil.copytree(outer.path / "vendor/lib", tmp_path / "lib")
+    outer.git("-C", "vendor/lib", "config", "core.worktree", str(tmp_path / "lib"))
+    outer.write("vendor/lib/lib.c", "2\n")
+    assert outer.git("status", "--porcelain") == ""
     assert state_of(outer).changed == ("vendor/lib/lib.c",)
 
 
