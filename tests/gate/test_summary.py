@@ -74,12 +74,12 @@ def test_what_many_shards_share_is_an_item_and_so_is_what_mends_them():
     same = [asking("never-recorded", f"s{number:02}", "never recorded") for number in range(40)]
     own = [asking("inputs-changed", name, f"src/{name}") for name in ("x", "y")]
     lines = summary_text(DOCUMENT, [*same, *own], run="git ledger run --policy-from main").splitlines()
+    mending = "expected a green receipt; try: git ledger run --policy-from main"
     assert "### 42 reasons against it" in lines
     start = lines.index("### 42 reasons against it") + 2
     assert lines[start : start + 4] == [
-        "- **never-recorded** s00, s01, s02 and 37 more: never recorded; expected a green receipt; "
-        "try: git ledger run --policy-from main",
+        f"- **never-recorded** s00, s01, s02 and 37 more: never recorded; {mending}",
         "- **inputs-changed** x: src/x",
         "- **inputs-changed** y: src/y",
-        "  - of each of these: expected a green receipt; try: git ledger run --policy-from main",
+        f"  - of each of these: {mending}",
     ]
