@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 import click
 
 from gitledger.cli.output import Output
-from gitledger.cli.world import beside_edits, enter, say_what_is_missing, with_json, with_offline, with_policy
+from gitledger.cli.world import (
+    BegunLook,
+    beside_edits,
+    enter,
+    opened,
+    say_what_is_missing,
+    with_json,
+    with_offline,
+    with_policy,
+)
 from gitledger.errors import EXIT_NO, EXIT_YES, UsageError
 from gitledger.wording import counted
 
@@ -58,14 +67,17 @@ def command(
     git ledger plan --format github >> "$GITHUB_OUTPUT"
     git ledger plan --json | jq -r '.shards[] | select(.verdict == "stale").name'
     """
+    if form is not None and as_json:
+        raise UsageError("usage", "--format and --json are two documents, and stdout takes one", "leave one out")
+    repo = opened(output)
+    look = BegunLook(repo) if commit == "HEAD" else None  # git looks at every file while we load what judges
+
     from gitledger.workflows.target import target_of
     from gitledger.workflows.uncommitted import edits_of
 
-    if form is not None and as_json:
-        raise UsageError("usage", "--format and --json are two documents, and stdout takes one", "leave one out")
-    session = enter(output, offline=offline)
+    session = enter(output, offline=offline, repo=repo)
     target = target_of(session, commit)
-    with edits_of(session, target) as edits:  # git looks at every file meanwhile: what judges is loaded after that
+    with edits_of(session, target, begun=look.taken() if look else None) as edits:
         from gitledger.report.shards import plan_text
         from gitledger.workflows.judge import planned
         from gitledger.workflows.unpublished import unpublished

@@ -14,6 +14,7 @@ from gitledger.cli.world import (
     BegunLook,
     beside_edits,
     enter,
+    opened,
     signer_of,
     user_name,
     warn_of_stranger,
@@ -90,8 +91,9 @@ def command(
     git ledger record --shard build --junit report.xml    what has already happened
     git ledger record --capability capability.json        what doctor has already reported
     """
-    session = enter(output)
-    look = None if capability is not None else BegunLook(session)
+    repo = opened(output)
+    look = None if capability is not None else BegunLook(repo)
+    session = enter(output, repo=repo)
 
     from gitledger.config.quantities import parse_duration
     from gitledger.workflows.asked import Asked, request_of

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gitledger.records.ids import CommitId
     from gitledger.store.edits import Edits
     from gitledger.store.inbox import Aside
+    from gitledger.store.repository import Repository
     from gitledger.trust.signer import Signer
     from gitledger.workflows.session import Session
 
@@ -28,6 +29,7 @@ __all__ = [
     "beside_edits",
     "enter",
     "now",
+    "opened",
     "run_by",
     "say_what_is_missing",
     "signer_of",
@@ -56,8 +58,15 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def enter(output: Output, *, offline: bool = False) -> Session:
-    """Return the session of the repository that the command works in."""
+def opened(output: Output) -> Repository:
+    """Return the repository that the command works in, for whoever has git begin with something at once."""
+    from gitledger.store.repository import open_repository
+
+    return open_repository(output.directory, env=output.environ)
+
+
+def enter(output: Output, *, offline: bool = False, repo: Repository | None = None) -> Session:
+    """Return the session of the repository that the command works in; `repo` is that, where it is `opened`."""
     from gitledger.workflows.session import open_session
 
     home = Path(output.environ.get("HOME") or Path.home())
@@ -69,7 +78,10 @@ def enter(output: Output, *, offline: bool = False) -> Session:
             f"git ledger: kept in {kept.ref}, where it counts; the next record or sync after that folds it in"
         )
 
-    return open_session(output.directory, environ=output.environ, home=home, now=now, offline=offline, aside=aside)
+    environ = output.environ
+    return open_session(
+        output.directory, environ=environ, home=home, now=now, offline=offline, aside=aside, repo=repo
+    )
 
 
 def run_by(policy_from: str | None) -> str:
@@ -83,10 +95,10 @@ class BegunLook:
     LASTS_S = 1.0
     """A look that is older is made anew: a passphrase may have been asked for, and files have come, meanwhile."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, repo: Repository) -> None:
         from gitledger.store.edits import Edits
 
-        self._edits = None if session.repo.worktree is None else Edits(session.repo.git)
+        self._edits = None if repo.worktree is None else Edits(repo.git)
         self._began_s = time.monotonic()
 
     def taken(self) -> Edits | None:

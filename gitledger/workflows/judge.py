@@ -21,7 +21,7 @@ from gitledger.workflows.gather import Case, gather
 from gitledger.workflows.known import Known
 from gitledger.workflows.session import Session
 from gitledger.workflows.trusted import read_lists
-from gitledger.workflows.uncommitted import edits_of
+from gitledger.workflows.uncommitted import edits_of, found_beside
 
 __all__ = [
     "Plan",
@@ -102,7 +102,7 @@ def planned(
     """Return what `plan` returns, with edits that are being looked for since `edits_of`."""
     case = gather(session, target, policy_from=policy_from, carry=carry)
     union = form_union(case.situation)
-    uncommitted = () if edits is None else tuple(_uncommitted(case, edits.survey()))
+    uncommitted = () if edits is None else tuple(_uncommitted(case, found_beside(session.repo, target, edits)))
     return Plan(case=case, union=union, uncommitted=uncommitted)
 
 

@@ -33,6 +33,7 @@ from gitledger.workflows.request import Before, RecordRequest
 from gitledger.workflows.session import Session
 from gitledger.workflows.spool import write_entry
 from gitledger.workflows.target import head_of, no_work_tree
+from gitledger.workflows.uncommitted import found_beside
 
 __all__ = ["Recorded", "keep", "look", "record", "shadows_of"]
 
@@ -148,9 +149,7 @@ def look(session: Session, definition: Definition, *, edits: Edits | None = None
     with edits or Edits(repo.git) as asked:  # git looks at the tree while we resolve the scope
         facts = CommitFacts(repo.objects, repo.commit(head).tree)
         manifest = resolve(definition, facts, ExtraFiles(repo.worktree))
-        found = asked.survey()
-    if found.seen.head != head:  # somebody checked out something else since git was asked
-        found = survey(repo.git)
+        found = found_beside(repo, head, asked)
     state = found.state(definition.paths, names=CHAIN_FILES)
     return Before(head=head, state=state, manifest=manifest, shadows=shadows_of(manifest, repo.worktree))
 

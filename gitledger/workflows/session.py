@@ -43,15 +43,17 @@ def open_session(
     now: Callable[[], datetime],
     offline: bool = False,
     aside: TellAside = lambda _: None,
+    repo: Repository | None = None,
 ) -> Session:
     """Return the session for the repository that `folder` lies in.
 
-    `aside` is told of records that are kept beside the notes, since those could not be written.
+    `repo` is that repository, where it is open already. `aside` is told of records that are kept beside the notes,
+    since those could not be written.
 
     It is offline where it is told to be, by `GITLEDGER_OFFLINE`, or by `git config gitledger.offline`.
     Raises `UsageError` where there is no repository, or where it can't be opened.
     """
-    repo = open_repository(folder, env=environ)
+    repo = open_repository(folder, env=environ) if repo is None else repo
     return Session(
         repo=repo,
         ledger=Ledger(repo.objects, aside=aside),

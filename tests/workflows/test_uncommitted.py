@@ -6,6 +6,10 @@ import os
 
 import pytest
 
+from gitledger.store.edits import Edits
+from gitledger.store.repository import open_repository
+from gitledger.workflows.uncommitted import found_beside
+
 LINT = """\
 version: 1
 repository: demo
@@ -91,3 +95,14 @@ def test_another_commit_than_the_one_checked_out_has_none(hints):
     project.repo.commit({"src/a.py": "a = 3\n"})
     project.repo.write("src/a.py", "a = 4\n")
     assert project.ledger("plan", first, "--json").document["uncommitted"] == []
+
+
+def test_a_look_that_began_beside_another_commit_is_made_anew(hints):
+    project, _ = hints
+    repo = open_repository(project.path, env=project.repo.env)
+    with Edits(repo.git) as edits:
+        assert edits.survey().seen.head == repo.head()
+    head = project.repo.commit({"README.md": "x\n"})
+    project.repo.write("src/a.py", "a = 2\n")
+    found = found_beside(repo, head, edits).seen
+    assert (found.head, found.changed) == (head, ("src/a.py",))
