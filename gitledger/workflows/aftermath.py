@@ -19,6 +19,7 @@ from gitledger.records.bodies import Inputs
 from gitledger.store.edits import Edits
 from gitledger.store.extras import ExtraFiles
 from gitledger.store.facts import CommitFacts
+from gitledger.store.head_log import was_elsewhere
 from gitledger.suites.cut import read_durations
 from gitledger.suites.following import Following
 from gitledger.suites.journal import read_journal
@@ -166,7 +167,7 @@ def _reasons(
         declared is not None and scene.as_declared and ran_as_declared(result.args, declared)
     ):
         reasons.append("other-command")
-    if session.repo.head() != before.head:
+    if session.repo.head() != before.head or was_elsewhere(session.repo.git_dir, before.log):
         reasons.append("head-moved")
     if request.definition.extra_paths and _extra_moved(session, request, before):
         reasons.append("extra-moved")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from gitledger import __version__
@@ -51,15 +51,17 @@ class Draft:
     receipt: ShardReceipt
     bodies: tuple[bytes, ...]
 
-    def completed(self, after: WorkTreeState) -> ShardReceipt:
+    def completed(self, after: WorkTreeState, *, came: Collection[str] = ()) -> ShardReceipt:
         """Return the receipt; `after` is the work tree as the run left it.
 
         Dirt: tracked changes at start or end, untracked files at start (DESIGN section 5), and ignored files that
-        pytest takes for its configuration.
+        pytest takes for its configuration. `came` are untracked files that came before the start, when it had
+        been looked for them already.
         """
         before = self.before
-        dirt = sorted({*before.state.changed, *before.state.untracked, *before.shadows, *after.changed})
-        created = sorted(set(after.untracked) - set(before.state.untracked))
+        at_start = {*before.state.untracked, *came}
+        dirt = sorted({*before.state.changed, *at_start, *before.shadows, *after.changed})
+        created = sorted(set(after.untracked) - at_start)
         return replace(
             self.receipt,
             repo=replace(

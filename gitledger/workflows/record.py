@@ -20,7 +20,8 @@ from gitledger.records.receipt import ShardReceipt
 from gitledger.store.edits import Edits
 from gitledger.store.extras import ExtraFiles
 from gitledger.store.facts import CommitFacts
-from gitledger.store.worktree import survey
+from gitledger.store.head_log import head_log
+from gitledger.store.worktree import WorkTreeState, survey
 from gitledger.suites.result import SuiteResult
 from gitledger.trust.sign import sign_payload
 from gitledger.trust.signer import Signer
@@ -28,6 +29,7 @@ from gitledger.workflows.aftermath import Executed
 from gitledger.workflows.ahead import load_ahead
 from gitledger.workflows.compose import draft
 from gitledger.workflows.execute import execute
+from gitledger.workflows.flight import Flight
 from gitledger.workflows.notes_author import notes_identity, notes_message
 from gitledger.workflows.request import Before, RecordRequest
 from gitledger.workflows.session import Session
@@ -76,7 +78,8 @@ def record(
     """
     if spool is None:
         notes_identity(session, request.notes)  # without one the receipt could not be stored
-    before = look(session, request.definition, edits=begun() if begun else None) if before is None else before
+    early = begun() if begun else None
+    before = look(session, request.definition, edits=early) if before is None else before
     load_ahead(session)
     run = execute(session, request, before)
     drafted = draft(session, request, signer, before, run)
@@ -84,7 +87,8 @@ def record(
     after = seen.state(request.definition.paths, names=CHAIN_FILES)
     if ended is not None:
         ended()
-    receipt = drafted.completed(after)
+    came = () if early is None else _came_before(session, request.flight, after)
+    receipt = drafted.completed(after, came=came)
     return keep(session, request, signer, run, receipt, drafted.bodies, turn=turn or nullcontext(), spool=spool)
 
 
@@ -122,6 +126,29 @@ def keep(
     )
 
 
+def _came_before(session: Session, flight: Flight | None, after: WorkTreeState) -> tuple[str, ...]:
+    """Return untracked files that were there when the command began, as the time of its note tells.
+
+    A look that was begun early has not seen what came after it; the run made none of that. The time at which a
+    file was last changed in any way can't be set by programs. Where the note is gone, any may have been there.
+    """
+    if flight is None:
+        return ()
+    root = session.repo.worktree or Path()
+    try:
+        began_ns = flight.note.stat().st_ctime_ns  # by the clock that stamps files
+    except OSError:
+        return after.untracked
+    return tuple(path for path in after.untracked if _changed_ns(root / path) < began_ns)
+
+
+def _changed_ns(path: Path) -> int:
+    try:
+        return path.lstat().st_ctime_ns
+    except OSError:
+        return 0
+
+
 def _to_ledger(
     session: Session, request: RecordRequest
 ) -> Callable[[ShardReceipt, Envelope, Sequence[bytes]], None]:
@@ -143,6 +170,7 @@ def look(session: Session, definition: Definition, *, edits: Edits | None = None
     Raises `UsageError` without a commit or a work tree, `ManifestError` where the scope can't be resolved.
     """
     repo = session.repo
+    log = head_log(repo.git_dir)
     head = head_of(session)
     if repo.worktree is None:
         raise no_work_tree(repo, "nothing can run there")
@@ -151,7 +179,7 @@ def look(session: Session, definition: Definition, *, edits: Edits | None = None
         manifest = resolve(definition, facts, ExtraFiles(repo.worktree))
         found = found_beside(repo, head, asked)
     state = found.state(definition.paths, names=CHAIN_FILES)
-    return Before(head=head, state=state, manifest=manifest, shadows=shadows_of(manifest, repo.worktree))
+    return Before(head=head, state=state, manifest=manifest, shadows=shadows_of(manifest, repo.worktree), log=log)
 
 
 def shadows_of(manifest: Manifest, root: Path) -> tuple[str, ...]:

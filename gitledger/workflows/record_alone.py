@@ -42,7 +42,7 @@ def record_alone(
     except MachineError as error:
         if error.code != "flight-unwritable":
             raise
-    return record(session, request, signer, begun=begun)
+    return record(session, request, signer)  # without a note nothing dates what came after an early look
 
 
 def _noted(
@@ -52,6 +52,7 @@ def _noted(
     flight: Flight,
     begun: Callable[[], Edits | None] | None,
 ) -> Recorded:
+    begun = begun if flight.lock >= 0 else None
     done = record(session, replace(request, flight=flight), signer, begun=begun)
     if done.stored or not flight.note.exists():
         flight.clear()

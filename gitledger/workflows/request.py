@@ -11,6 +11,7 @@ from gitledger.machine.interrupts import Interrupts
 from gitledger.manifest.definition import Definition
 from gitledger.manifest.resolve import Manifest
 from gitledger.records.ids import CommitId, ShardKey
+from gitledger.store.head_log import HeadLog
 from gitledger.store.worktree import WorkTreeState
 from gitledger.workflows.flight import Flight
 
@@ -59,13 +60,15 @@ class Before:
     """The repository as it stood before the run.
 
     `shadows` are configuration files that lie in the work tree, ignored, where the commit has none: pytest reads
-    them, and the manifest says that there are none.
+    them, and the manifest says that there are none. `log`: how far git's log of HEAD had come, None where nobody
+    knows.
     """
 
     head: CommitId
     state: WorkTreeState
     manifest: Manifest
     shadows: tuple[str, ...] = ()
+    log: HeadLog | None = None
 
 
 def nearer(declared_s: float | None, asked_s: float | None) -> float | None:

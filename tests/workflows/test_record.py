@@ -13,7 +13,9 @@ import pytest
 from gitledger.manifest.definition import Definition
 from gitledger.records.ids import ShardKey
 from gitledger.store.edits import Edits
+from gitledger.workflows.asked import Asked, request_of
 from gitledger.workflows.record import look
+from gitledger.workflows.record_alone import record_alone
 from gitledger.workflows.session import open_session
 from gitledger.workflows.target import head_of
 from gitledger.workflows.trusted import read_config
@@ -258,6 +260,25 @@ def test_a_look_that_was_begun_on_another_commit_is_made_anew(make_one, moves):
     assert (before.head, before.state.changed) == (head, ("tests/test_it.py",) if moves else ())
 
 
+@pytest.mark.parametrize("noted", [True, False])
+def test_a_file_that_comes_after_an_early_look_and_before_the_start_is_dirt(make_one, noted):
+    """A look is begun while the recorder loads: pytest took up a `conftest.py` that had come meanwhile."""
+    made = "" if noted else "    import pathlib, shutil\n    shutil.rmtree('.git/gitledger/flight')\n"
+    project = make_one(f"def test_it():\n{made}    open('made.txt', 'w').close()\n")
+    env = dict(project.repo.env)
+    session = open_session(project.path, environ=env, home=Path(env["HOME"]), now=lambda: datetime.now(UTC))
+    edits = Edits(session.repo.git)
+    assert not edits.survey().seen.dirty
+    project.repo.write("tests/conftest.py", "")
+    request = request_of(read_config(session.repo, head_of(session)), Asked(shard="it"))
+    done = record_alone(session, request, None, tell=lambda _: None, begun=lambda: edits)
+    claim = done.receipt.repo
+    came, created = ("tests/conftest.py",), ("made.txt",)
+    assert (claim.dirty, claim.dirty_paths, claim.created) == (
+        (True, came, created) if noted else (True, created + came, ())
+    )
+
+
 def test_files_that_the_run_creates_are_listed_and_are_no_dirt(make_one):
     project = make_one("def test_it():\n    open('made.txt', 'w').close()\n")
     repo = project.receipt(project.record("it")["record"])["repo"]
@@ -266,6 +287,17 @@ def test_files_that_the_run_creates_are_listed_and_are_no_dirt(make_one):
 
 def test_head_that_moves_during_the_run_makes_it_incomplete(make_one):
     body = "import subprocess\n\ndef test_it():\n    subprocess.run(['git', 'commit', '-q', '--allow-empty', '-m', 'x'], check=True)\n"
+    project = make_one(body)
+    document = project.record("it", expect=1)
+    assert (document["outcome"], document["reasons"]) == ("incomplete", ["head-moved"])
+
+
+def test_head_that_was_elsewhere_during_the_run_makes_it_incomplete_though_it_came_back(make_one):
+    """What was read meanwhile was another commit's: tests import late, and read data when they run."""
+    body = (
+        "import subprocess\n\ndef test_it():\n    for words in (['commit', '-q', '--allow-empty', '-m', 'x'], "
+        "['reset', '-q', '--hard', 'HEAD~1']):\n        subprocess.run(['git', *words], check=True)\n"
+    )
     project = make_one(body)
     document = project.record("it", expect=1)
     assert (document["outcome"], document["reasons"]) == ("incomplete", ["head-moved"])
