@@ -108,7 +108,8 @@ def test_as_many_changed_paths_are_named_as_there_is_room_for_and_the_others_cou
 
 
 def test_a_verdict_says_of_a_shard_once_what_is_wrong_and_of_many_what_mends_all():
-    lines = verdict_lines(*map(by_a_stranger, range(40)), stale("other", "never-recorded", detail="no run yet"))
+    other = stale("other", "never-recorded", detail="no run yet", changed_paths=("src/a.py",))
+    lines = verdict_lines(*map(by_a_stranger, range(40)), other)
     assert sum(GIST in line for line in lines) == 1
     assert "  ✗ other     stale  never-recorded" in lines, "the finding tells the rest"
     assert f"      {FOR_WHOM}; try: git ledger run (with a key)" in lines
