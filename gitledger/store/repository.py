@@ -264,8 +264,14 @@ def open_repository(path: Path, *, env: Mapping[str, str]) -> Repository:
     facts = inside.text.split("\n")
     if len(facts) < len(_FACTS):
         raise _not_found(path, inside.reason)
+    if len(facts) > len(_FACTS) + (inside.status == 0):
+        raise UsageError(
+            "repository-unsupported",
+            f"{path!a}: the path of the repository holds a line break",
+            "move it elsewhere",
+        )
     shallow, object_format, git_dir, common = facts[: len(_FACTS)]
-    top = facts[len(_FACTS)] if inside.status == 0 and len(facts) > len(_FACTS) else None
+    top = facts[len(_FACTS)] if len(facts) > len(_FACTS) else None
     common_dir = (path / common).resolve()
     worktree = Path(top) if top is not None else None
     git = Git(worktree or Path(git_dir), env, git_dir=Path(git_dir), work_tree=worktree)

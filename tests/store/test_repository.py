@@ -83,6 +83,16 @@ def test_outside_of_a_repository(tmp_path, hermetic_env):
     assert refused(tmp_path / "absent", hermetic_env).code == "not-a-folder"
 
 
+@pytest.mark.parametrize("name", ["twin\nx", "twin\n"])
+@pytest.mark.parametrize("options", [(), ("--bare",)], ids=["", "bare"])
+def test_a_path_with_a_line_break_is_refused_and_not_taken_for_the_path_before_it(make_repo, name, options):
+    """git prints paths by lines, and quotes none of these."""
+    make_repo("twin", *options)
+    repo = make_repo(name, *options)
+    error = refused(repo.path, repo.env)
+    assert (error.code, "line break" in error.message) == ("repository-unsupported", True)
+
+
 def test_a_repository_of_another_user_is_refused_with_the_remedy(git_repo):
     import os
 
