@@ -190,8 +190,11 @@ def test_c01_a_shard_without_coverage_is_missing_in_plan_verify_and_merge(make_m
     project.repo.commit({".gitledger/config.yaml": WHOLE.replace("pytest -q", "pytest -q --no-cov")})
     assert project.record("unit")["outcome"] == "passed"
     assert set(project.plan().values()) == {("stale", "coverage-missing")}
-    codes = {item["code"] for item in project.ledger("merge", "--json", expect=1).document["findings"]}
-    assert codes == {"coverage-missing"}
+    findings = project.ledger("merge", "--json", expect=1).document["findings"]
+    assert {(item["code"], item["blocks"]) for item in findings} == {
+        ("coverage-missing", True),
+        ("coverage-unjudged", False),
+    }
 
 
 def test_a_threshold_that_nothing_was_held_against_is_said_beside_the_shards_that_lack(make_measured):
