@@ -6,6 +6,6 @@ if __name__ == "__main__":
     if not sys.flags.safe_path:
         del sys.path[0]  # the folder one stands in: mostly the repository that is judged
 
-    from gitledger.cli.app import main
+    from gitledger.cli.start import main
 
     main()

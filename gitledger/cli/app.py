@@ -9,7 +9,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -17,6 +17,9 @@ from gitledger import __version__
 from gitledger.cli.output import Output, show_error
 from gitledger.cli.streams import OutputError, abandon_stdout, open_streams
 from gitledger.errors import EXIT_FAULT, EXIT_USAGE, LedgerError
+
+if TYPE_CHECKING:
+    from gitledger.store.early_look import EarlyLook
 
 __all__ = ["app", "main"]
 
@@ -170,7 +173,8 @@ def app(ctx: click.Context, directory: str | None, quiet: bool, verbose: bool, n
     git ledger merge                    sign what covers the commit
     git ledger verify --policy-from origin/main
     """
-    ctx.obj = Output.of(os.environ, directory=directory, quiet=quiet, verbose=verbose, no_color=no_color)
+    output = Output.of(os.environ, directory=directory, quiet=quiet, verbose=verbose, no_color=no_color)
+    ctx.obj = replace(output, early=ctx.obj)
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
 
@@ -182,8 +186,11 @@ SWITCH_S = 0.0002
 """A thread that only starts git and reads what it says waits for no more than this, while we load and decode."""
 
 
-def main(argv: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line and exit; a traceback is a bug and shows only with GITLEDGER_DEBUG."""
+def main(argv: Sequence[str] | None = None, *, early: EarlyLook | None = None) -> NoReturn:
+    """Run the command line and exit; a traceback is a bug and shows only with GITLEDGER_DEBUG.
+
+    `early` is a look at the work tree of the current folder that has begun already.
+    """
     arguments = list(sys.argv[1:] if argv is None else argv)
     gc.set_threshold(50_000, 20, 20)  # a judgement makes many values and hardly a cycle: look for those seldom
     sys.setswitchinterval(SWITCH_S)
@@ -192,7 +199,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     open_streams()
     as_json = "--json" in arguments
     try:
-        status = _run(arguments, as_json=as_json)
+        status = _run(arguments, early=early, as_json=as_json)
         sys.stdout.flush()
     except OutputError as error:
         abandon_stdout()
@@ -204,10 +211,10 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     sys.exit(status)
 
 
-def _run(arguments: list[str], *, as_json: bool) -> int:
+def _run(arguments: list[str], *, early: EarlyLook | None, as_json: bool) -> int:
     """Return the exit status; raises only where standard output can't be written."""
     try:
-        result: Any = app.main(args=arguments, prog_name="git ledger", standalone_mode=False)
+        result: Any = app.main(args=arguments, prog_name="git ledger", standalone_mode=False, obj=early)
         return result if isinstance(result, int) else 0
     except LedgerError as error:
         return show_error(error.code, error.message, error.hint, error.exit_status, as_json=as_json)

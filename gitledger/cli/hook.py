@@ -71,7 +71,7 @@ def _pushing(output: Output) -> tuple[Output, Session]:
     It is the one that the hook's folder lies in, unless git was told of another (`git --git-dir=…`, GIT_DIR), of
     which the folder knows nothing: it may lie in a third one, whose remotes and evidence are not this push's.
     """
-    from gitledger.store.git import without_repository
+    from gitledger.store.git_environment import without_repository
 
     inner = replace(output, environ=without_repository(output.environ))
     told = output.environ.get("GIT_DIR")

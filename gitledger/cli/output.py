@@ -6,11 +6,14 @@ import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from gitledger.dataclass import dataclass
 from gitledger.errors import UsageError
 from gitledger.wording import suggested
+
+if TYPE_CHECKING:
+    from gitledger.store.early_look import EarlyLook
 
 __all__ = ["Output", "show_error", "wants_color"]
 
@@ -35,13 +38,17 @@ def wants_color(stream: TextIO, environ: Mapping[str, str], *, no_color: bool) -
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """How this process speaks. `directory` is where it works (`-C`); `environ` is its environment."""
+    """How this process speaks. `directory` is where it works (`-C`); `environ` is its environment.
+
+    `early` is a look at the work tree of the folder that it was started in, where one has begun.
+    """
 
     directory: Path
     environ: Mapping[str, str]
     quiet: bool
     verbose: bool
     color: bool
+    early: EarlyLook | None = None
 
     @classmethod
     def of(

@@ -70,7 +70,8 @@ def command(
     if form is not None and as_json:
         raise UsageError("usage", "--format and --json are two documents, and stdout takes one", "leave one out")
     repo = opened(output)
-    look = BegunLook(repo) if commit == "HEAD" else None  # git looks at every file while we load what judges
+    # git looks at every file while we load what judges.
+    look = BegunLook(output, repo) if commit == "HEAD" else None
 
     from gitledger.workflows.target import target_of
     from gitledger.workflows.uncommitted import edits_of

@@ -92,7 +92,7 @@ def command(
     git ledger record --capability capability.json        what doctor has already reported
     """
     repo = opened(output)
-    look = None if capability is not None else BegunLook(repo)
+    look = None if capability is not None else BegunLook(output, repo)
     session = enter(output, repo=repo)
 
     from gitledger.config.quantities import parse_duration

@@ -95,11 +95,14 @@ class BegunLook:
     LASTS_S = 1.0
     """A look that is older is made anew: a passphrase may have been asked for, and files have come, meanwhile."""
 
-    def __init__(self, repo: Repository) -> None:
+    def __init__(self, output: Output, repo: Repository) -> None:
         from gitledger.store.edits import Edits
 
-        self._edits = None if repo.worktree is None else Edits(repo.git)
-        self._began_s = time.monotonic()
+        early = output.early
+        self._began_s = time.monotonic() if early is None else early.began_s
+        if early is not None:
+            early.is_taken = repo.worktree is not None
+        self._edits = None if repo.worktree is None else Edits(repo.git, early)
 
     def taken(self) -> Edits | None:
         """Return the look, None where it has to be made anew."""

@@ -20,14 +20,18 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gitledger.errors import InternalError, MachineError
 from gitledger.machine.interrupts import STOPPING, Interrupts
+from gitledger.machine.missing import missing_command
 from gitledger.machine.oom import OomWatch
 from gitledger.machine.processes import MARKER, sweep
 from gitledger.machine.stall import StallWatch
 from gitledger.machine.tail import Tail
-from gitledger.machine.trace import Tracing, missing_command
+
+if TYPE_CHECKING:
+    from gitledger.machine.trace import Tracing
 
 __all__ = ["GRACE_S", "ChildExit", "NotedEnd", "read_end", "run_child", "shell_status"]
 

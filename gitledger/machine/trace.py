@@ -23,7 +23,7 @@ from typing import Self
 from gitledger.errors import MachineError
 from gitledger.machine.strace import BLINDING
 
-__all__ = ["MAX_TRACE_BYTES", "Tracer", "Tracing", "find_tracer", "missing_command"]
+__all__ = ["MAX_TRACE_BYTES", "Tracer", "Tracing", "find_tracer"]
 
 MAX_TRACE_BYTES = 256 << 20
 """Of a trace, what is kept; about two million calls. One that is longer says nothing."""
@@ -206,17 +206,3 @@ def _written(out: int, data: bytes) -> bool:
     except OSError:  # a full disk: the rest is missing, and so all is
         return False
     return True
-
-
-def missing_command(name: str, cwd: Path, env: Mapping[str, str]) -> int | None:
-    """Return the errno that execvp(3) gives a command that can't be found or executed; None where it may be."""
-    folders = [""] if "/" in name else env.get("PATH", os.defpath).split(os.pathsep)
-    number = errno.ENOENT
-    for folder in folders:
-        path = cwd / folder / name
-        if not path.is_file():
-            continue
-        if os.access(path, os.X_OK):
-            return None
-        number = errno.EACCES
-    return number

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from gitledger.store.early_look import EarlyLook
 from gitledger.store.git import Git
 from gitledger.store.meanwhile import Meanwhile
 from gitledger.store.worktree import Survey, survey
@@ -12,10 +13,13 @@ __all__ = ["Edits"]
 
 
 class Edits(Meanwhile[Survey]):
-    """Looks for edits of the work tree that `git` is run in; `with` is left once git has ended."""
+    """Looks for edits of the work tree that `git` is run in; `with` is left once git has ended.
 
-    def __init__(self, git: Git) -> None:
-        super().__init__(partial(survey, git))
+    `begun` is a look that began before the repository was opened.
+    """
+
+    def __init__(self, git: Git, begun: EarlyLook | None = None) -> None:
+        super().__init__(partial(survey, git, begun))
 
     def survey(self) -> Survey:
         """Return what was found; raises `StoreError`."""

@@ -19,16 +19,14 @@ from typing import IO
 
 from gitledger.dataclass import dataclass
 from gitledger.errors import StoreError, UsageError
+from gitledger.store.git_environment import scrubbed
 
 __all__ = [
-    "AGENT_VARIABLES",
     "LOCAL_TIMEOUT_S",
     "MAX_OUTPUT_BYTES",
-    "REPOSITORY_VARIABLES",
     "Git",
     "GitDone",
     "readable",
-    "without_repository",
 ]
 
 LOCAL_TIMEOUT_S = 600.0
@@ -41,47 +39,8 @@ _GRACE_S = 2.0
 _QUIET_S = 0.25
 _CHUNK_BYTES = 1 << 16
 
-REPOSITORY_VARIABLES = frozenset(
-    {
-        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-        "GIT_COMMON_DIR",
-        "GIT_CONFIG",
-        "GIT_DIR",
-        "GIT_GLOB_PATHSPECS",
-        "GIT_GRAFT_FILE",
-        "GIT_ICASE_PATHSPECS",
-        "GIT_IMPLICIT_WORK_TREE",
-        "GIT_INDEX_FILE",
-        "GIT_INTERNAL_SUPER_PREFIX",
-        "GIT_LITERAL_PATHSPECS",
-        "GIT_NAMESPACE",
-        "GIT_NOGLOB_PATHSPECS",
-        "GIT_OBJECT_DIRECTORY",
-        "GIT_PREFIX",
-        "GIT_QUARANTINE_PATH",
-        "GIT_REPLACE_REF_BASE",
-        "GIT_SHALLOW_FILE",
-        "GIT_WORK_TREE",
-    }
-)
-"""What a hook inherits and what would point git at another repository, index or object store.
-
-After `git rev-parse --local-env-vars`; configuration given by `git -c` (GIT_CONFIG_PARAMETERS, GIT_CONFIG_COUNT)
-is left alone, since credentials and proxies travel in it.
-"""
-
-KEY_VARIABLE = "GITLEDGER_SIGNING_KEY"
-"""May hold a private key: git never needs it, and git runs hooks, filters and helpers that anybody configured."""
-AGENT_VARIABLES = ("SSH_AUTH_SOCK", "SSH_AGENT_PID", "SSH_ASKPASS", "SSH_ASKPASS_REQUIRE", "GIT_ASKPASS")
-"""What can sign or ask for a passphrase: git needs it to reach remotes, and for nothing else."""
-
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]+")
-
-
-def without_repository(env: Mapping[str, str]) -> dict[str, str]:
-    """Return `env` without the variables that point git at a certain repository."""
-    return {name: value for name, value in env.items() if name not in REPOSITORY_VARIABLES}
 
 
 def readable(stderr: bytes) -> str:
@@ -132,12 +91,7 @@ class Git:
 
     def environment(self) -> dict[str, str]:
         """Return the environment that git sees."""
-        env = without_repository(self.env)
-        env.pop(KEY_VARIABLE, None)
-        env |= {"LC_ALL": "C", "GIT_NO_REPLACE_OBJECTS": "1", "GIT_GRAFT_FILE": os.devnull}
-        env.pop("LANGUAGE", None)
-        if not self.interactive:
-            env["GIT_TERMINAL_PROMPT"] = "0"
+        env = scrubbed(self.env, interactive=self.interactive)
         if self.git_dir is not None:
             env["GIT_DIR"] = str(self.git_dir)
         if self.work_tree is not None:

@@ -17,48 +17,18 @@ from typing import NamedTuple
 from gitledger.dataclass import dataclass
 from gitledger.errors import StoreError, UsageError
 from gitledger.records.ids import CommitId
-from gitledger.store.git import AGENT_VARIABLES, Git
+from gitledger.store.early_look import LARGE_INDEX_BYTES, EarlyLook
+from gitledger.store.git import Git
+from gitledger.store.git_environment import AGENT_VARIABLES
 from gitledger.store.index_file import Indexed, read_index
 from gitledger.store.meanwhile import Meanwhile
+from gitledger.store.status_words import NO_LOCKS, settings_for, status_words
 
 __all__ = ["Survey", "WorkTreeState", "literal_prefix", "survey", "work_tree_state"]
 
-_HIDES_NOTHING = (
-    *("-c", f"core.hooksPath={os.devnull}"),
-    *("-c", "core.fsmonitor=false"),
-    *("-c", "core.untrackedCache=false"),
-    *("-c", "core.ignoreStat=false"),
-    *("-c", "core.trustctime=true"),
-    *("-c", "core.checkStat=default"),
-    *("-c", "core.splitIndex=false"),
-    *("-c", "core.symlinks=true"),
-)
-"""No hooks, and settings under which an unchanged size and mtime alone never pass for unchanged content.
-
-Nor does a file that holds a link's target pass for the link.
-"""
-_TELLS_CASES_APART = ("-c", "core.ignoreCase=false")
-
-_STATUS = (
-    "status",
-    "--porcelain=v2",
-    "-z",
-    "--branch",
-    "--no-ahead-behind",
-    "--no-renames",
-    "--ignore-submodules=dirty",
-)
-_WITHOUT_UNTRACKED = ("--untracked-files=no",)
-_WITH_UNTRACKED = ("--untracked-files=all", "--ignored=matching")
-_NO_PERSONAL_RULES = ("-c", f"core.excludesFile={os.devnull}")
-_FEW_CORES = 2
-_ALONE = ("-c", "core.preloadIndex=false", "-c", "index.threads=1")
-"""git looks at files from up to twenty threads; where two cores have to do for all of us, that only delays it."""
-_LARGE_INDEX_BYTES = 1 << 19
 _SECOND_NS = 1_000_000_000
 _FIELDS_BEFORE_PATH = {"1": 8, "2": 9, "u": 10}
 _CACHE_MARKS = ("CACHEDIR.TAG", "pyvenv.cfg")
-_NO_LOCKS = {"GIT_OPTIONAL_LOCKS": "0"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,17 +92,24 @@ def work_tree_state(git: Git, *, scope_paths: Sequence[str] = (), names: Collect
     return survey(git).state(scope_paths, names=names)
 
 
-def survey(git: Git) -> Survey:
-    """Return what the work tree that `git.folder` lies in holds; raises as `work_tree_state` does."""
+def survey(git: Git, begun: EarlyLook | None = None) -> Survey:
+    """Return what the work tree that `git.folder` lies in holds; raises as `work_tree_state` does.
+
+    `begun` is a look that began before the repository was opened; it counts where it is one at this repository.
+    """
     # A run may have configured filters and hooks that git would start now, with the recorder's environment.
     keyless = {name: value for name, value in git.env.items() if name not in AGENT_VARIABLES}
     top = replace(git, folder=_top(git), env=keyless)
-    if _has_rules_of_its_own(top):
+    has_rules = _has_rules_of_its_own(top)
+    if begun is not None and (has_rules or not begun.is_at(top.git_dir, top.folder)):
+        begun.abandon()
+        begun = None
+    if has_rules:
         with Meanwhile(partial(_untracked, top)) as others, Meanwhile(partial(_ignored, top)) as covered:
             tracked = _tracked(top, walk=False)
         untracked, ignored = others.result(), covered.result()
     else:
-        tracked = _tracked(top, walk=True)
+        tracked = _tracked(top, walk=True, begun=begun)
         untracked, ignored = tracked.untracked, tracked.ignored
     rules, folders = _self_ignored(top, ignored)
     return Survey(
@@ -156,24 +133,8 @@ def _top(git: Git) -> Path:
     return Path(done.text)
 
 
-def _settings(git: Git) -> tuple[str, ...]:
-    """Return the settings that git is asked with.
-
-    `core.ignoreCase` describes the file system. Where it tells `.git` from `.GIT`, that would only hide what is
-    untracked behind a tracked name or an ignored one.
-    """
-    return _HIDES_NOTHING if _is_one(git.folder, ".git", ".GIT") else (*_HIDES_NOTHING, *_TELLS_CASES_APART)
-
-
-def _is_one(folder: Path, name: str, other: str) -> bool:
-    try:
-        return os.path.samestat(os.lstat(folder / name), os.lstat(folder / other))
-    except OSError:
-        return False
-
-
 def _paths(git: Git, *args: str) -> list[str]:
-    done = git.run(*_settings(git), *args, "-z", env=_NO_LOCKS)
+    done = git.run(*settings_for(git.folder), *args, "-z", env=NO_LOCKS)
     return [path for path in done.stdout.decode("utf-8", "surrogateescape").split("\0") if path]
 
 
@@ -207,13 +168,13 @@ class _Tracked(NamedTuple):
     ignored: list[str]
 
 
-def _tracked(git: Git, *, walk: bool) -> _Tracked:
+def _tracked(git: Git, *, walk: bool, begun: EarlyLook | None = None) -> _Tracked:
     """Return what can be said of tracked files, those inside submodules included."""
     if git.git_dir is not None:
         original = git.git_dir / "index"
     else:
         original = git.folder / git.run("rev-parse", "--git-path", "index").text
-    found, submodules = _compared(git, original, walk=walk)
+    found, submodules = _compared(git, original, walk=walk, begun=begun)
     for path in submodules:
         inside = git.folder / path
         if (inside / ".git").exists():
@@ -226,18 +187,18 @@ def _tracked(git: Git, *, walk: bool) -> _Tracked:
     return found
 
 
-def _compared(git: Git, original: Path, *, walk: bool) -> tuple[_Tracked, Sequence[str]]:
+def _compared(git: Git, original: Path, *, walk: bool, begun: EarlyLook | None) -> tuple[_Tracked, Sequence[str]]:
     """Return what can be said of tracked files outside submodules, and the paths of those.
 
     Of a large index git makes its comparison while we look for entries that it would have to compare anew; hardly
     ever are there any. What it said of an index that was written meanwhile doesn't count.
     """
-    before = _stamp(original)
-    if before is None or before.st_size < _LARGE_INDEX_BYTES:
+    before = _stamp(original) if begun is None else begun.index
+    if before is None or before.st_size < LARGE_INDEX_BYTES:
         doubtful, absent, submodules = _look_into(git, original)
         found = _status(git, original, doubtful, walk=walk)
     else:
-        with Meanwhile(partial(_run_status, git, {}, walk=walk)) as asked:
+        with Meanwhile(partial(_asked, git, begun, walk=walk)) as asked:
             doubtful, absent, submodules = _look_into(git, original)
         found = asked.result()
         after = _stamp(original)
@@ -245,6 +206,11 @@ def _compared(git: Git, original: Path, *, walk: bool) -> tuple[_Tracked, Sequen
         if doubtful or not same:
             found = _status(git, original, doubtful, walk=walk)
     return _Tracked(found.head, found.changed, absent, found.untracked, found.ignored), submodules
+
+
+def _asked(git: Git, begun: EarlyLook | None, *, walk: bool) -> _Status:
+    said = None if begun is None else begun.said()
+    return _run_status(git, {}, walk=walk) if said is None else _told(said)
 
 
 def _stamp(index: Path) -> os.stat_result | None:
@@ -266,7 +232,7 @@ def _status(git: Git, original: Path, doubtful: Sequence[Indexed], *, walk: bool
         env = {"GIT_INDEX_FILE": str(copy)}
         lines = (f"{entry.mode} {entry.oid} 0\t{entry.path}\0" for entry in doubtful)
         git.run(
-            *(*_settings(git), "update-index", "-z", "--index-info"),
+            *(*settings_for(git.folder), "update-index", "-z", "--index-info"),
             stdin="".join(lines).encode("utf-8", "surrogateescape"),
             env=env,
         )
@@ -331,12 +297,14 @@ def _is_doubtful(entry: Indexed, found: os.stat_result | None, index_written_ns:
 
 
 def _run_status(git: Git, env: dict[str, str], *, walk: bool) -> _Status:
-    threads = _ALONE if (os.cpu_count() or 1) <= _FEW_CORES else ()
-    rules, untracked = (_NO_PERSONAL_RULES, _WITH_UNTRACKED) if walk else ((), _WITHOUT_UNTRACKED)
-    done = git.run(*_settings(git), *threads, *rules, *_STATUS, *untracked, env=_NO_LOCKS | env)
+    done = git.run(*status_words(git.folder, walk=walk), env=NO_LOCKS | env)
+    return _told(done.stdout)
+
+
+def _told(status: bytes) -> _Status:
     head: CommitId | None = None
     found = _Status(None, [], [], [])
-    lines = iter(done.stdout.decode("utf-8", "surrogateescape").split("\0")[:-1])
+    lines = iter(status.decode("utf-8", "surrogateescape").split("\0")[:-1])
     for line in lines:
         kind, _, rest = line.partition(" ")
         if kind in _FIELDS_BEFORE_PATH:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gitledger.config.schema import DURATIONS_PATH
 from gitledger.dataclass import dataclass
@@ -33,7 +34,9 @@ from gitledger.workflows.observed import inputs_of_run
 from gitledger.workflows.reports import result_of_run
 from gitledger.workflows.request import Before, RecordRequest
 from gitledger.workflows.session import Session
-from gitledger.workflows.traced import Traced
+
+if TYPE_CHECKING:
+    from gitledger.workflows.traced import Traced
 
 __all__ = ["LOG_EXCERPT_BYTES", "Executed", "Scene", "aftermath", "log_of", "result_of_journal"]
 

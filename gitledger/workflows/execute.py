@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gitledger import __version__
 from gitledger.config.schema import DURATIONS_PATH
 from gitledger.errors import ConfigError, InternalError, MachineError
 from gitledger.machine.child import run_child
 from gitledger.machine.environment import host_name
-from gitledger.machine.trace import find_tracer
 from gitledger.store.edits import Edits
 from gitledger.suites.following import Following
 from gitledger.suites.inject import child_environment, with_observer, without_keys
@@ -26,7 +26,9 @@ from gitledger.workflows.flight import Flight, FlightNote
 from gitledger.workflows.reports import look_at_report, result_of_leftover
 from gitledger.workflows.request import Before, RecordRequest
 from gitledger.workflows.session import Session
-from gitledger.workflows.traced import Traced
+
+if TYPE_CHECKING:
+    from gitledger.workflows.traced import Traced
 
 __all__ = ["execute"]
 
@@ -90,7 +92,7 @@ def _in_folder(
         env = with_companion(env, folder=scene.plugin, split=split, durations=durations)
         scene.observed.parent.mkdir()
         env, observed = with_observer(env, folder=scene.observed.parent, root=root)
-    traced = Traced.begin(root, folder, find_tracer(env, folder)) if request.trace else None
+    traced = _traced(env, root=root, folder=folder) if request.trace else None
     marker, flight, held = os.urandom(8).hex(), request.flight, request.held
     if flight is not None:
         held = (*held, flight.lock) if flight.lock >= 0 else held
@@ -121,6 +123,13 @@ def _in_folder(
         session, request, before, scene, ended, observed=observed, traced=traced, following=following
     )
     return replace(executed, after=edits)
+
+
+def _traced(env: Mapping[str, str], *, root: Path, folder: Path) -> Traced:
+    from gitledger.machine.trace import find_tracer  # loaded for the few runs that ask for it
+    from gitledger.workflows.traced import Traced
+
+    return Traced.begin(root, folder, find_tracer(env, folder))
 
 
 @contextmanager

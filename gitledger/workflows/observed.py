@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gitledger.manifest.facts import TreeFacts
 from gitledger.manifest.resolve import Manifest
@@ -13,7 +14,9 @@ from gitledger.suites.observed import Observed, SetAside, inputs_among, read_obs
 from gitledger.suites.result import SuiteResult
 from gitledger.workflows.request import Before
 from gitledger.workflows.session import Session
-from gitledger.workflows.traced import Traced
+
+if TYPE_CHECKING:
+    from gitledger.workflows.traced import Traced
 
 __all__ = ["inputs_of_run", "outside_of", "tracked_by"]
 

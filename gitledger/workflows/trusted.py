@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -54,7 +55,13 @@ def read_config(repo: Repository, commit: CommitId) -> Config:
             else "git ledger init && git add :/.gitledger && git commit"
         )
         raise ConfigError("no-config", f"commit {commit[:12]} has no {CONFIG_PATH}", way)
-    config = load_config(text, source=f"{commit[:12]}:{CONFIG_PATH}")
+    return _loaded(text, f"{commit[:12]}:{CONFIG_PATH}")
+
+
+@lru_cache(maxsize=4)
+def _loaded(text: bytes, source: str) -> Config:
+    """Return what one text says; several steps of a command ask for the same one."""
+    config = load_config(text, source=source)
     check_forge_users(config)
     return config
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -115,3 +116,83 @@ def test_status_judges_once_what_it_calls_passed(recorded, tmp_path):
     assert status == verdict
     assert verdict["gather"] == verdict["form_union"] == 1
     assert verdict["open_record"] >= 1
+
+
+EARLY = """\
+import sys
+from gitledger.store import early_look
+early_look.LARGE_INDEX_BYTES = 0
+from gitledger.cli.start import main
+main()
+"""
+
+
+@pytest.fixture
+def early(recorded, tmp_path):
+    """Run a command for which a look at the tree is worth it however small; return what git was asked, and how it ended."""
+    trace = tmp_path / "trace"
+
+    def run(*words: str, at: str = ".") -> tuple[list[str], subprocess.CompletedProcess[str]]:
+        trace.unlink(missing_ok=True)
+        env = recorded.repo.env | {"GIT_TRACE2_EVENT": str(trace)}
+        command = [sys.executable, "-c", EARLY, *words]
+        done = subprocess.run(
+            command, cwd=recorded.path / at, env=env, capture_output=True, text=True, timeout=60, check=False
+        )
+        events = [json.loads(line) for line in trace.read_text().splitlines()]
+        asked = [event["argv"] for event in events if event["event"] == "start"]
+        return ["status" if "status" in argv else argv[1] for argv in asked], done
+
+    return run
+
+
+@pytest.fixture
+def settled(recorded):
+    """The project once its index is a second older than its files: git then needs no second look at any."""
+    time.sleep(1.1)
+    recorded.repo.git("read-tree", "HEAD")
+    recorded.repo.git("update-index", "--refresh")
+    return recorded
+
+
+def test_plan_lets_git_look_at_the_tree_before_anything_else(early, settled):
+    settled.repo.write("src/a.py", "a = 2\n")
+    asked, done = early("plan", "--json")
+    assert (asked[0], asked.count("status")) == ("status", 1)
+    assert json.loads(done.stdout)["uncommitted"][0]["paths"] == ["src/a.py"]
+
+
+def test_record_lets_git_look_at_the_tree_before_anything_else(early, settled):
+    settled.repo.write("src/a.py", "a = 2\n")
+    asked, done = early("record", "--shard", "lint", "--json")
+    assert (asked[0], asked.count("status")) == ("status", 2), "before the command and after it"
+    assert settled.receipt(json.loads(done.stdout)["record"])["repo"]["dirty"]
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (("plan", "HEAD^"), 2),
+        (("record", "--shard", "none"), 2),
+        (("record", "--wrong"), 2),
+        (("plan", "--format", "no"), 2),
+    ],
+)
+def test_a_look_that_nobody_waited_for_changes_no_error(early, words, status):
+    asked, done = early(*words)
+    assert asked[0] == "status"
+    assert (done.returncode, done.stderr.count("error: ")) == (status, 1)
+
+
+@pytest.mark.parametrize("words", [("verify",), ("record", "--help"), ("plan", "-C", "src"), ("-q", "plan")])
+def test_what_may_mean_another_tree_or_none_begins_none(early, words):
+    try:
+        asked, _ = early(*words)
+    except FileNotFoundError:  # git was not started at all
+        return
+    assert asked[0] != "status"
+
+
+def test_from_below_the_top_it_begins_when_the_repository_is_open(early):
+    asked, _ = early("plan", at="src")
+    assert asked[0] == "rev-parse"

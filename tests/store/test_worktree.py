@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from gitledger.errors import StoreError, UsageError
-from gitledger.store import worktree
+from gitledger.store import early_look, worktree
+from gitledger.store.early_look import look_early
 from gitledger.store.git import Git
 from gitledger.store.worktree import WorkTreeState, work_tree_state
 
@@ -19,7 +21,8 @@ def state_of(repo, *scope_paths: str) -> WorkTreeState:
     """Return the state, which is the same whichever way it is found.
 
     git compares the files of a large index while we look into it; untracked files are found by the comparison or,
-    where the clone has rules of its own, by walks of their own; both happen only where git's folder is known.
+    where the clone has rules of its own, by walks of their own; both happen only where git's folder is known. And
+    git may have begun before that.
     """
     found = work_tree_state(Git(repo.path, repo.env), scope_paths=scope_paths)
     work_tree = Path(repo.git("rev-parse", "--show-toplevel"))
@@ -28,10 +31,22 @@ def state_of(repo, *scope_paths: str) -> WorkTreeState:
     for large_bytes in (0, 1 << 30):
         for apart in (lambda _: True, worktree._has_rules_of_its_own):
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(worktree, "_LARGE_INDEX_BYTES", large_bytes)
+                patch.setattr(worktree, "LARGE_INDEX_BYTES", large_bytes)
                 patch.setattr(worktree, "_has_rules_of_its_own", apart)
                 assert work_tree_state(known, scope_paths=scope_paths) == found
+    assert state_seen_early(known, work_tree, scope_paths) == found
     return found
+
+
+def state_seen_early(git: Git, top: Path, scope_paths: Sequence[str]) -> WorkTreeState:
+    """Return the state by a look that began before anything was known of the repository."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (worktree, early_look):
+            patch.setattr(module, "LARGE_INDEX_BYTES", 0)
+        patch.chdir(top)
+        early = look_early(git.env)
+        assert (early is not None) == (top / ".git/index").exists()
+        return worktree.survey(git, early).state(scope_paths)
 
 
 @pytest.fixture
@@ -191,7 +206,7 @@ def test_a_large_index_that_is_written_while_we_look_into_it_is_compared_anew(re
         return look(git, original)
 
     state_of(repo)
-    monkeypatch.setattr(worktree, "_LARGE_INDEX_BYTES", 0)
+    monkeypatch.setattr(worktree, "LARGE_INDEX_BYTES", 0)
     monkeypatch.setattr(worktree, "_look_into", slow_look)
     assert work_tree_state(Git(repo.path, repo.env)).changed == ("src/b.py",)
 

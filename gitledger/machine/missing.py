@@ -1,0 +1,24 @@
+"""Why a command can't be started, as the system would say it."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+__all__ = ["missing_command"]
+
+
+def missing_command(name: str, cwd: Path, env: Mapping[str, str]) -> int | None:
+    """Return the errno that execvp(3) gives a command that can't be found or executed; None where it may be."""
+    folders = [""] if "/" in name else env.get("PATH", os.defpath).split(os.pathsep)
+    number = errno.ENOENT
+    for folder in folders:
+        path = cwd / folder / name
+        if not path.is_file():
+            continue
+        if os.access(path, os.X_OK):
+            return None
+        number = errno.EACCES
+    return number

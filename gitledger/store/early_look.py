@@ -1,0 +1,124 @@
+"""git's look at a large work tree, begun as the very first thing: it goes on while Python loads what we need.
+
+Only where it is plain which repository that is: one whose `.git` folder lies in the current folder, and with no
+variable that points elsewhere. Whoever opens the repository then sees whether it was that one. It loads next to
+nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+
+from gitledger.store.git_environment import AGENT_VARIABLES, REPOSITORY_VARIABLES, scrubbed
+from gitledger.store.status_words import NO_LOCKS, status_words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["LARGE_INDEX_BYTES", "EarlyLook", "look_early"]
+
+LARGE_INDEX_BYTES = 1 << 19
+"""From which size of the index on it pays: some 6,000 files."""
+TIMEOUT_S = 600.0
+MAX_BYTES = 512 << 20
+_SIGTERM = 15
+
+
+class EarlyLook:
+    """A `git status` that runs; `index` is how the index stood before, `began_s` a `time.monotonic` second.
+
+    `is_taken`: somebody has asked for it, in whatever thread, and will hear or abandon it.
+    """
+
+    def __init__(self, folder: str, index: os.stat_result, began_s: float, child: int, output: int) -> None:
+        self.folder = folder
+        self.index = index
+        self.began_s = began_s
+        self.is_taken = False
+        self._child = child
+        self._output = output
+
+    def is_at(self, git_dir: str | os.PathLike[str] | None, top: str | os.PathLike[str]) -> bool:
+        """Tell whether it is a look at this repository, and at this work tree."""
+        try:
+            own = os.stat(os.path.join(self.folder, ".git"))
+            return (
+                git_dir is not None
+                and os.path.samestat(own, os.stat(git_dir))
+                and os.path.samestat(os.stat(self.folder), os.stat(top))
+            )
+        except OSError:
+            return False
+
+    def said(self) -> bytes | None:
+        """Return what git printed, once it has ended; None where it failed, or was told to end."""
+        if self._child < 0:
+            return None
+        found = self._read()
+        child, self._child = self._child, -1
+        os.close(self._output)
+        if found is None:
+            os.kill(child, _SIGTERM)
+        try:
+            status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        except ChildProcessError:  # whoever started us ignores children, and nobody can tell how it ended
+            return None
+        return found if status == 0 else None
+
+    def _read(self) -> bytes | None:
+        import select
+
+        ready, found = select.poll(), bytearray()
+        ready.register(self._output, select.POLLIN)
+        until_s = time.monotonic() + TIMEOUT_S
+        while len(found) <= MAX_BYTES and ready.poll(max(0.0, until_s - time.monotonic()) * 1_000):
+            chunk = os.read(self._output, 1 << 16)
+            if not chunk:
+                return bytes(found)
+            found += chunk
+        return None
+
+    def abandon(self) -> None:
+        """Let git end; nobody wants to know any more."""
+        if self._child >= 0:
+            os.kill(self._child, _SIGTERM)
+            self.said()
+
+
+def look_early(env: Mapping[str, str]) -> EarlyLook | None:
+    """Return a look at the work tree whose top is the current folder; None where that isn't plain, or small."""
+    try:
+        folder = os.getcwd()
+        if not REPOSITORY_VARIABLES.isdisjoint(env) or not stat.S_ISDIR(os.lstat(".git").st_mode):
+            return None
+        index = os.stat(".git/index")
+        return _begun(folder, index, env) if index.st_size >= LARGE_INDEX_BYTES else None
+    except (OSError, NotImplementedError, ValueError):
+        return None
+
+
+def _begun(folder: str, index: os.stat_result, env: Mapping[str, str]) -> EarlyLook:
+    keyless = {name: value for name, value in env.items() if name not in AGENT_VARIABLES}
+    output, into = os.pipe()
+    try:
+        began_s = time.monotonic()
+        child = os.posix_spawnp(
+            "git",
+            ["git", *status_words(folder, walk=True)],
+            scrubbed(keyless) | NO_LOCKS,
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_DUP2, into, 1),
+                (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+            ],
+            setsid=True,
+        )
+    except BaseException:
+        os.close(output)
+        raise
+    finally:
+        os.close(into)
+    return EarlyLook(folder, index, began_s, child, output)
