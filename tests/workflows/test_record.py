@@ -196,6 +196,32 @@ def test_a_report_that_is_not_there_is_an_error_and_no_red_run_that_uses_up_an_a
     assert project.ledger("show", "--json").document["records"] == []
 
 
+def test_an_attempt_is_counted_by_the_receipts_of_that_shard_on_that_commit(make_project):
+    project = make_project(
+        "version: 1\nrepository: demo\nshards:\n"
+        "  a: {paths: [src], command: 'true', results: exit-status, variants: [x, y]}\n"
+        "  ab: {paths: [src], command: 'true', results: exit-status}\n",
+        {"src/a.py": "a = 1\n"},
+    )
+    ref = "--ref=gitledger/records"
+
+    def attempts(*words: str) -> int:
+        return project.receipt(project.ledger("record", *words, "--json").document["record"])["shard"]["attempt"]
+
+    x = ("--shard", "a", "--variant", "x")
+    assert [attempts(*x), attempts(*x), attempts("--shard", "a", "--variant", "y"), attempts("--shard", "ab")] == [
+        1,
+        2,
+        1,
+        1,
+    ]
+    lines = project.repo.git("notes", ref, "show", "HEAD")
+    project.repo.commit({"README.md": "x\n"})
+    project.repo.git("notes", ref, "add", "-m", f"{lines}\ngarbage", "HEAD")
+    assert attempts(*x) == 1, "what speaks of another commit counts there"
+    assert attempts(*x) == 2
+
+
 def test_pytest_ledger_hands_over_to_the_one_recorder(make_one):
     import subprocess
 
