@@ -7,7 +7,7 @@ is one matters, unless the manifest binds its id.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import field
 
 from gitledger.dataclass import dataclass
@@ -15,9 +15,10 @@ from gitledger.manifest.definition import Definition
 from gitledger.manifest.entry import ROOT
 from gitledger.manifest.facts import TreeFacts
 from gitledger.manifest.resolve import Manifest, resolve
+from gitledger.records.ids import ShardKey
 from gitledger.records.tree import MODE_FOLDER, TreeEntry
 
-__all__ = ["Replays"]
+__all__ = ["Followed", "Replays"]
 
 KEPT = 6
 """Resolutions of one definition that are tried, the newest first."""
@@ -73,6 +74,65 @@ class Replays:
         kept.insert(0, _Resolved(manifest, _answers(manifest, watched)))
         del kept[KEPT:]
         return manifest
+
+    def answers(self, definition: Definition, manifest: Manifest) -> Mapping[str, Answer] | None:
+        """Return what a manifest that was resolved here rests on, None where that is not kept any more."""
+        kept = self._resolved.get(definition, ())
+        return next((one.answers for one in kept if one.manifest is manifest), None)
+
+
+@dataclass(slots=True)
+class Followed:
+    """Manifests of shards at one commit after another: held on to where nothing that they rest on has changed."""
+
+    replays: Replays
+    _held: dict[ShardKey, _Resolved] = field(default_factory=dict)
+    _by_path: dict[str, set[ShardKey]] = field(default_factory=dict)
+    """Shards by what their manifests bind, or have seen to be absent."""
+    _by_folder: dict[str, set[ShardKey]] = field(default_factory=dict)
+    """Shards by the folders of which only that they are some matters."""
+
+    def held(self, key: ShardKey) -> Manifest | None:
+        """Return the manifest of a shard, None where it is to be resolved."""
+        found = self._held.get(key)
+        return None if found is None else found.manifest
+
+    def hold(self, definition: Definition, manifest: Manifest) -> None:
+        """Hold on to a manifest that was resolved by `replays` for the commit that this stands at."""
+        answers = self.replays.answers(definition, manifest)
+        if answers is not None:
+            self._held[definition.key] = _Resolved(manifest, answers)
+            for path, answer in answers.items():
+                self._shards_by(path, answer).add(definition.key)
+
+    def move(self, paths: Iterable[str], turned: Set[str]) -> None:
+        """Go to a commit whose tree differs at `paths`, and let go what rests on any of them.
+
+        At `turned` one of the two trees has a folder and the other has none: anything below may differ too.
+        """
+        for path in paths:
+            self._let_go(self._by_path.get(path, ()))
+        for path in turned:
+            self._let_go(self._by_folder.get(path, ()))
+            for shards in (self._by_path, self._by_folder):
+                below = f"{path}/"
+                for other in [other for other in shards if other.startswith(below)]:
+                    self._let_go(shards[other])
+
+    def forget(self) -> None:
+        """Let go of everything: where the commit came to stand is not known."""
+        self._held.clear()
+        self._by_path.clear()
+        self._by_folder.clear()
+
+    def _let_go(self, keys: Iterable[ShardKey]) -> None:
+        for key in list(keys):
+            for path, answer in self._held.pop(key).answers.items():
+                self._shards_by(path, answer).discard(key)
+
+    def _shards_by(self, path: str, answer: Answer) -> set[ShardKey]:
+        shards = self._by_folder if answer == (MODE_FOLDER, "") else self._by_path
+        return shards.setdefault(path, set())
 
 
 def _answers(manifest: Manifest, watched: _Watched) -> Mapping[str, Answer]:

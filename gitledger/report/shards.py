@@ -191,7 +191,7 @@ def _origin(choice: Choice) -> str:
     about = choice.result or choice.about
     if about is None or about.fresh:
         return ""
-    return f"from {about.commit[:12]}" + ("" if about.distance is None else f", {about.distance} back")
+    return f"from {about.commit[:12]}" + ("" if choice.distance is None else f", {choice.distance} back")
 
 
 def _attempts(choice: Choice) -> str:

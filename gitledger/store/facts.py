@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import field
+from typing import TypeGuard
 
 from gitledger.dataclass import dataclass
 from gitledger.records.ids import BlobId, TreeId
@@ -14,7 +15,18 @@ from gitledger.records.tree import MODE_FOLDER, TreeEntry
 from gitledger.store.encoding import decode_tree, object_missing, refuse_unsound, unique_names
 from gitledger.store.objects import GitObjects
 
-__all__ = ["CommitFacts", "TreeCache"]
+__all__ = ["CommitFacts", "Differing", "TreeCache"]
+
+
+@dataclass(frozen=True, slots=True)
+class Differing:
+    """Where two trees differ: at `paths` another entry stands in each, or one in one of them alone.
+
+    `turned` are those at which one has a folder and the other has none; what lies below these is not named.
+    """
+
+    paths: frozenset[str]
+    turned: frozenset[str]
 
 
 @dataclass(slots=True)
@@ -50,23 +62,48 @@ class TreeCache:
         for unsound names only where something was found.
         """
         asked = (tree, name)
-        if asked not in self._found:
-            self._found[asked] = self._look_up(TreeId(tree), name)
-        return self._found[asked]
+        try:
+            return self._found[asked]
+        except KeyError:
+            found = self._found[asked] = self._look_up(TreeId(tree), name)
+            return found
+
+    def differing(self, one: str, other: str) -> Differing:
+        """Return where two trees differ. Only folders that do are read. Raises as `entries` does."""
+        paths, turned = set[str](), set[str]()
+        waiting = [("", one, other)] if one != other else []
+        while waiting:
+            folder, mine, theirs = waiting.pop()
+            paths.add(folder)
+            old, new = self._names(TreeId(mine)), self._names(TreeId(theirs))
+            for name in old.keys() | new.keys():
+                was, now = old.get(name), new.get(name)
+                if was == now:
+                    continue
+                path = f"{folder}/{_text(name)}" if folder else _text(name)
+                if _is_folder(was) and _is_folder(now):
+                    waiting.append((path, was[1].hex(), now[1].hex()))
+                    continue
+                paths.add(path)
+                if _is_folder(was) or _is_folder(now):
+                    turned.add(path)
+        return Differing(frozenset(paths), frozenset(turned))
+
+    def _names(self, tree: TreeId) -> dict[bytes, tuple[bytes, bytes]]:
+        names = self._by_name.get(tree)
+        if names is None:
+            names = self._by_name[tree] = unique_names(tree, self._read(tree))
+        return names
 
     def _look_up(self, tree: TreeId, name: str) -> TreeEntry | None:
         try:
             stored = name.encode("utf-8", "surrogateescape")
         except UnicodeEncodeError:
             return None
-        names = self._by_name.get(tree)
-        if names is None:
-            raw = self._read(tree)
-            # Whatever else these bytes may hold, a tree with that entry holds these. Most look-ups end here.
-            if b" %s\0" % stored not in raw:
-                return None
-            names = self._by_name[tree] = unique_names(tree, raw)
-        found = names.get(stored)
+        # Whatever else these bytes may hold, a tree with that entry holds these. Most look-ups end here.
+        if tree not in self._by_name and b" %s\0" % stored not in self._read(tree):
+            return None
+        found = self._names(tree).get(stored)
         if found is None or stored.decode("utf-8", "surrogateescape") != name:
             return None
         mode, oid = found
@@ -80,6 +117,14 @@ class TreeCache:
                 raise object_missing("tree", tree)
             self._raw[tree] = raw
         return raw
+
+
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", "surrogateescape")
+
+
+def _is_folder(entry: tuple[bytes, bytes] | None) -> TypeGuard[tuple[bytes, bytes]]:
+    return entry is not None and int(entry[0], 8) == MODE_FOLDER
 
 
 class CommitFacts:
@@ -110,6 +155,10 @@ class CommitFacts:
     def tree(self) -> TreeId:
         """The id of the root tree."""
         return TreeId(self._root.oid)
+
+    def differing(self, other: CommitFacts) -> Differing:
+        """Return where another commit's tree differs from this one's. Raises as `entry` does."""
+        return self._cache.differing(self._root.oid, other._root.oid)
 
     def entry(self, path: str) -> TreeEntry | None:
         """Return the entry at `path` (`""`: the root folder), or None where the commit has none.

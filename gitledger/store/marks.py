@@ -97,6 +97,18 @@ class Marks:
         ends = list(accumulate(self.counts)) if hits else []
         return frozenset(self._commit(bisect_right(ends, hit)) for hit in hits)
 
+    def commits_by_mark(self) -> dict[Mark, list[CommitId]]:
+        """Return by each mark the commits that have a note with it."""
+        found: dict[Mark, list[CommitId]] = {}
+        at = 0
+        for row, count in enumerate(self.counts):
+            commit = self._commit(row)
+            for number in range(at, at + count):
+                mark = self.marks[number * MARK_BYTES : (number + 1) * MARK_BYTES]
+                found.setdefault(mark, []).append(commit)
+            at += count
+        return found
+
     def of_kind(self, kind: int) -> dict[CommitId, frozenset[Mark]]:
         """Return the marks of one kind, by the commits that have a note with any of it."""
         found: dict[str, frozenset[Mark]] = {}

@@ -17,7 +17,7 @@ from gitledger.errors import ConfigError
 from gitledger.records.decode import shown
 from gitledger.records.ids import Digest
 
-__all__ = ["CoverageSettings", "coverage_settings"]
+__all__ = ["CoverageSettings", "Read", "coverage_settings"]
 
 Read = Callable[[str], bytes | None]
 """The content of a file at the root of a commit, None where there is none."""

@@ -106,6 +106,12 @@ class Signatories:
             self.settled[id(opened)] = (opened, at, found)
         return found
 
+    def is_settled(self, opened: Opened, at: datetime) -> bool:
+        """Tell whether `judge` would return the same whatever merged receipts say."""
+        self.judge(opened, at)
+        known = self.settled.get(id(opened))
+        return known is not None and known[0] is opened and known[1] == at
+
     def _judge(self, opened: Opened, at: datetime) -> tuple[Acceptance, bool]:
         """Return the same, and whether it is so whatever merged receipts say."""
         if not isinstance(opened, Verified):

@@ -145,7 +145,6 @@ def _load(choice: Choice, situation: Situation, blob_at: BlobAt) -> _Part | Find
         raise ValueError(f"nothing stands for {choice.shard.key}")
     key, held = choice.shard.key, choice.result.held
     ref = held.receipt.bodies.get("coverage")
-    remedy = f"git ledger record --shard {key}"
     if ref is None:
         return blocking(
             "coverage-missing",
@@ -153,19 +152,20 @@ def _load(choice: Choice, situation: Situation, blob_at: BlobAt) -> _Part | Find
             key,
             expected="a coverage fragment, or `coverage: none` in the shard",
             found="the receipt has none",
-            remedy=f"let its command measure (pytest --cov), then {remedy}; or write `coverage: none` for it",
+            remedy=f"let its command measure (pytest --cov), then git ledger record --shard {key}; "
+            "or write `coverage: none` for it",
         )
     fragment = _fragment(ref, situation)
     if fragment is None:
         return _unreadable(key, f"the fragment {ref.oid[:12]} is not here", "git ledger sync")
     if isinstance(fragment, DecodeError):
-        return _unreadable(key, fragment.message, remedy)
+        return _unreadable(key, fragment.message, f"git ledger record --shard {key}")
     return _Part(
         key,
         held.receipt.environment.python,
         fragment,
         carried=not choice.result.fresh,
-        changed=frozenset(file.path for file in fragment.files if blob_at(file.path) != file.blob),
+        changed=frozenset([file.path for file in fragment.files if blob_at(file.path) != file.blob]),
     )
 
 
@@ -173,8 +173,9 @@ def _fragment(ref: BodyRef, situation: Situation) -> Fragment | DecodeError | No
     """Return a fragment, or why it can't be read, or None where it is not here."""
     known = situation.memory.fragments
     identity = (ref.oid, ref.sha256, ref.size)
-    if identity in known:
-        return known[identity]
+    found = known.get(identity)
+    if found is not None:
+        return found
     blob = situation.facts.body(ref)
     if blob is None:
         return None

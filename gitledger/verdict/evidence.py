@@ -147,12 +147,16 @@ class Evidence:
     rejected: tuple[Rejected, ...] = ()
     foreign: tuple[RecordId, ...] = ()
     misplaced: tuple[RecordId, ...] = ()
+    home: tuple[CommitId, TreeId] | None = field(default=None, compare=False, repr=False)
+    """Where it was placed: all of it is about this commit and tree. `placed` says so, and nobody else."""
 
     def placed(self, commit: CommitId, tree: TreeId) -> Evidence:
         """Return the same evidence with whatever is not about this very commit and tree set apart.
 
         Place proves nothing (DESIGN section 2, law 4).
         """
+        if self.home == (commit, tree):
+            return self
         subject = Subject(commit=commit, tree=tree)
         strays = [item.id for item in self.shards if item.subject != subject]
         strays += [item.id for item in self.merged if item.subject != subject]
@@ -160,9 +164,10 @@ class Evidence:
         strays += [item.id for item in self.reports if item.subject != subject]
         strays += [item.id for item in self.undecodable if item.commit not in (None, commit)]
         if not strays:
-            return self
+            return replace(self, home=(commit, tree))
         return replace(
             self,
+            home=(commit, tree),
             shards=tuple(item for item in self.shards if item.subject == subject),
             merged=tuple(item for item in self.merged if item.subject == subject),
             revocations=tuple(item for item in self.revocations if item.subject == subject),

@@ -10,6 +10,8 @@ from gitledger.records.ids import NodeId, ShardKey
 from gitledger.verdict.environments import ENVIRONMENT_KEYS, Group, group_of, plain
 from gitledger.verdict.evidence import Held
 from gitledger.verdict.finding import Finding, blocking
+from gitledger.verdict.memory import Memory
+from gitledger.verdict.results import told
 from gitledger.verdict.select import Choice
 from gitledger.verdict.situation import Situation
 from gitledger.verdict.way_out import way_out
@@ -23,7 +25,7 @@ def find_faults(choices: Sequence[Choice], situation: Situation) -> tuple[Findin
     return (
         *_missing(choices),
         *_disagreements(choices, situation),
-        *_duplicates(choices),
+        *_duplicates(choices, situation.memory),
         *_split_faults(choices),
         *_extra_faults(choices),
         *_undecodable(choices, situation),
@@ -99,12 +101,12 @@ def _facets(key: ShardKey, held: Held, situation: Situation) -> Iterator[tuple[G
         yield group_of(key, merge), name, ENVIRONMENT_KEYS[name](receipt.environment)
 
 
-def _duplicates(choices: Iterable[Choice]) -> Iterator[Finding]:
+def _duplicates(choices: Iterable[Choice], memory: Memory) -> Iterator[Finding]:
     """Yield each pair of shards of one variant that share node ids; three ids are shown."""
     owner: dict[tuple[str | None, NodeId], ShardKey] = {}
     clashes: dict[tuple[ShardKey, ShardKey], list[NodeId]] = {}
     found = list(choices)
-    if not _share_ids(found):
+    if not _share_ids(found, memory):
         return
     for choice in found:
         for result in choice.results:
@@ -122,11 +124,11 @@ def _duplicates(choices: Iterable[Choice]) -> Iterator[Finding]:
         )
 
 
-def _share_ids(choices: Iterable[Choice]) -> bool:
+def _share_ids(choices: Iterable[Choice], memory: Memory) -> bool:
     """Tell whether any two shards of one variant may share ids; as a rule none do, and sets tell that quickly."""
     seen: dict[str | None, set[NodeId]] = {}
     for choice in choices:
-        ids = {result.node_id for result in choice.results}
+        ids = told(choice.results, memory).node_ids
         known = seen.setdefault(choice.shard.key.variant, set())
         if not known.isdisjoint(ids):
             return True

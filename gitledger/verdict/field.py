@@ -11,9 +11,21 @@ from gitledger.verdict.bars import Bar, displaces, find_bars
 from gitledger.verdict.evidence import Held
 from gitledger.verdict.situation import Situation, Station, TargetShard
 
-__all__ = ["Candidate", "Field", "Reading", "covers", "is_beaten", "newest_first", "read_field"]
+__all__ = [
+    "Candidate",
+    "Field",
+    "Reading",
+    "attempts_at",
+    "covers",
+    "is_beaten",
+    "is_lasting",
+    "newest_first",
+    "read_field",
+    "seen_as",
+]
 
 
+_FAR = 1 << 62
 Reading = tuple[Held, TargetShard, bool, bool, tuple[Bar, ...], tuple[Bar, ...]]
 """A receipt and a shard; whether definition and inputs are the shard's; what bars it, and from being carried."""
 
@@ -23,12 +35,13 @@ class Candidate:
     """One trusted receipt of a shard, seen from the target.
 
     `fresh`: it speaks of the target itself (the commit, or under `same-manifest` its tree). `matches`: its
-    definition and manifest are the target's. `bars` hold on its own commit, `carry_bars` for carrying it.
+    definition and manifest are the target's. `bars` hold on its own commit, `carry_bars` for carrying it. How far
+    away it lies is no part of it: many commits see it alike.
     """
 
     held: Held
     commit: CommitId
-    distance: int | None
+    is_ancestor: bool
     fresh: bool
     same_definition: bool
     matches: bool
@@ -61,7 +74,7 @@ class Field:
 
         Nothing is carried past them. A green of the target itself is not held against them.
         """
-        doubtful = (item for item in self.beyond if item.distance is None) if self.history_cut else ()
+        doubtful = (item for item in self.beyond if not item.is_ancestor) if self.history_cut else ()
         return tuple(item for item in doubtful if item.stands_against)
 
     @property
@@ -76,7 +89,7 @@ class Field:
         `carry.from` says where a green may come from; a failure on any ancestor counts wherever greens come from,
         else a change could shake its own failure off by one more commit.
         """
-        ancestors = (item for item in self.beyond if item.distance is not None)
+        ancestors = (item for item in self.beyond if item.is_ancestor)
         return tuple(item for item in (*self.candidates, *ancestors) if item.stands_against)
 
 
@@ -103,8 +116,8 @@ def is_beaten(green: Candidate, reds: Iterable[Candidate]) -> bool:
 
 def read_field(shard: TargetShard, situation: Situation, receipts: Iterable[tuple[Station, Held]]) -> Field:
     """Return every receipt of `shard` among `receipts`, which stand in the stations' order, judged one by one."""
-    near: dict[_Identity, Candidate] = {}
-    beyond: dict[_Identity, Candidate] = {}
+    near: dict[_Identity, _Far] = {}
+    beyond: dict[_Identity, _Far] = {}
     untrusted: dict[_Identity, tuple[Held, str]] = {}
     for station, held in receipts:
         if held.receipt.key != shard.key:
@@ -114,7 +127,7 @@ def read_field(shard: TargetShard, situation: Situation, receipts: Iterable[tupl
         acceptance = situation.signatories.judge(held.opened, held.ended_at)
         if acceptance.accepted:
             candidate = _candidate(held, station, shard, situation, acceptance)
-            (near if reached else beyond).setdefault(identity, candidate)
+            (near if reached else beyond).setdefault(identity, (candidate, station.distance))
         elif reached:
             untrusted.setdefault(identity, (held, acceptance.reason))
     return Field(
@@ -126,7 +139,31 @@ def read_field(shard: TargetShard, situation: Situation, receipts: Iterable[tupl
     )
 
 
+def attempts_at(item: Candidate, one: Field) -> tuple[Candidate, ...]:
+    """Return all runs of the shard on the commit of a receipt: what `max_attempts` counts there."""
+    runs = (other for other in one.candidates if other.commit == item.commit and other.matches)
+    return tuple(newest_first(runs))
+
+
+def seen_as(station: Station, situation: Situation) -> int:
+    """Return how a commit's receipts are seen from the target, as far as a field tells, distances aside."""
+    seen = 4 * (station.distance is not None)
+    return seen + 2 * _is_reached(station, situation) + _is_fresh(station, situation)
+
+
+def is_lasting(receipts: Iterable[tuple[Station, Held]], situation: Situation) -> bool:
+    """Tell whether the signatures of these receipts count, or don't, whatever merged receipts say."""
+    return all(situation.signatories.is_settled(held.opened, held.ended_at) for _, held in receipts)
+
+
 _Identity = tuple[RecordId, KeyFingerprint | None]
+_Far = tuple[Candidate, int | None]
+
+
+def _is_fresh(station: Station, situation: Situation) -> bool:
+    """Tell whether a commit's receipts speak of the target itself."""
+    same_tree = station.tree == situation.tree and situation.config.carry.from_ == "same-manifest"
+    return station.commit == situation.commit or same_tree
 
 
 def _is_reached(station: Station, situation: Situation) -> bool:
@@ -142,12 +179,12 @@ def _is_reached(station: Station, situation: Situation) -> bool:
             return station.present
 
 
-def _outwards(candidates: Collection[Candidate]) -> Sequence[Candidate]:
+def _outwards(found: Collection[_Far]) -> Sequence[Candidate]:
     """Return candidates nearest first, the newest first among equals; commits off ancestry come last."""
-    if len(candidates) < 2:
-        return tuple(candidates)
-    far = 1 << 62
-    return sorted(newest_first(candidates), key=lambda item: far if item.distance is None else item.distance)
+    if len(found) < 2:
+        return tuple(candidate for candidate, _ in found)
+    away = {id(candidate): _FAR if distance is None else distance for candidate, distance in found}
+    return sorted(newest_first(candidate for candidate, _ in found), key=lambda item: away[id(item)])
 
 
 def covers(held: Held, shard: TargetShard) -> bool:
@@ -169,13 +206,12 @@ def _candidate(
     situation: Situation,
     acceptance: Acceptance,
 ) -> Candidate:
-    same_tree = station.tree == situation.tree and situation.config.carry.from_ == "same-manifest"
     _, _, same_definition, matches, bars, carry_bars = _reading(held, station, shard, situation)
     return Candidate(
         held=held,
         commit=station.commit,
-        distance=station.distance,
-        fresh=station.commit == situation.commit or same_tree,
+        is_ancestor=station.distance is not None,
+        fresh=_is_fresh(station, situation),
         same_definition=same_definition,
         matches=matches,
         bars=bars,

@@ -16,11 +16,14 @@ from gitledger.records.ids import BlobId, Digest, KeyFingerprint, RecordId
 if TYPE_CHECKING:
     from gitledger.errors import DecodeError
     from gitledger.records.bodies import TestResult
+    from gitledger.records.environment import Environment
     from gitledger.records.fragments import Fragment
     from gitledger.verdict.acceptance import Settled
     from gitledger.verdict.bars import Bar
+    from gitledger.verdict.evidence import Held
     from gitledger.verdict.field import Reading
-    from gitledger.verdict.results import ResultFault
+    from gitledger.verdict.results import ResultFault, Told
+    from gitledger.verdict.standing import Standing
 
 __all__ = ["Memory"]
 
@@ -31,7 +34,8 @@ Identity = tuple[RecordId, KeyFingerprint | None]
 class Memory:
     """By record: its bars, on its commit and when carried, its results, whose it is; by body: fragments.
 
-    `readings` are a receipt's agreement with a shard and its bars, by the identities of both, which stand beside.
+    `readings` are a receipt's agreement with a shard and its bars, by the identities of both, which stand beside;
+    `standings` what a shard's receipts come to by themselves, by all that it rests on (see `standing`).
     """
 
     bars: dict[Identity, tuple[tuple[Bar, ...], tuple[Bar, ...]]] = field(default_factory=dict)
@@ -39,3 +43,15 @@ class Memory:
     fragments: dict[tuple[BlobId, Digest, int], Fragment | DecodeError] = field(default_factory=dict)
     settled: Settled = field(default_factory=dict)
     readings: dict[tuple[int, int], Reading] = field(default_factory=dict)
+    told: dict[int, Told] = field(default_factory=dict)
+    standings: dict[tuple[object, ...], Standing] = field(default_factory=dict)
+    environments: dict[Environment, Environment] = field(default_factory=dict)
+    ran_in: dict[Identity, Environment] = field(default_factory=dict)
+
+    def environment(self, held: Held) -> Environment:
+        """Return the environment that a receipt ran in: one and the same value for all that are equal."""
+        found = self.ran_in.get((held.id, held.key))
+        if found is None:
+            own = held.receipt.environment
+            found = self.ran_in[held.id, held.key] = self.environments.setdefault(own, own)
+        return found

@@ -71,7 +71,7 @@ def _entry(choice: Choice) -> MergedShard:
         ended_at=held.ended_at,
         signer=result.acceptance.principal,
         key_fingerprint=held.key,
-        carried=None if choice.verdict != "carryable" else _carried(result),
+        carried=_carried(result, choice.distance) if choice.verdict == "carryable" else None,
     )
 
 
@@ -81,13 +81,13 @@ def _result(choice: Choice) -> Candidate:
     return choice.result
 
 
-def _carried(result: Candidate) -> CarriedClaim:
+def _carried(result: Candidate, distance: int | None) -> CarriedClaim:
     return CarriedClaim(
         original_commit=result.commit,
         original_dirty=result.held.receipt.repo.dirty,
         original_ended_at=result.held.ended_at,
         original_signer=result.acceptance.principal,
-        distance=result.distance,
+        distance=distance,
     )
 
 

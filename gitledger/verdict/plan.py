@@ -23,7 +23,7 @@ def describe_choice(choice: Choice) -> dict[str, Any]:
         "attempts": [item.held.id for item in choice.attempts],
         "changed_paths": list(choice.changed_paths),
         "detail": choice.detail,
-        "distance": about.distance if about else None,
+        "distance": choice.distance,
         "ended_at": format_time(about.held.ended_at) if about else None,
         "from_commit": about.commit if about else None,
         "name": choice.shard.key.name,

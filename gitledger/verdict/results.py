@@ -5,11 +5,13 @@ from __future__ import annotations
 from gitledger.dataclass import dataclass
 from gitledger.errors import DecodeError
 from gitledger.records.bodies import TestResult, check_body, collection_digest, decode_tests
-from gitledger.records.outcomes import Counts
+from gitledger.records.ids import NodeId
+from gitledger.records.outcomes import Counts, TestOutcome
 from gitledger.verdict.evidence import Held
+from gitledger.verdict.memory import Memory
 from gitledger.verdict.situation import Facts, Situation
 
-__all__ = ["ResultFault", "load_results", "remembered_results"]
+__all__ = ["ResultFault", "Told", "load_results", "remembered_results", "told"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +20,30 @@ class ResultFault:
 
     code: str
     detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What every judgement asks of a receipt's results: their ids, which were skipped, and which checks failed."""
+
+    results: tuple[TestResult, ...]
+    node_ids: frozenset[NodeId]
+    skipped: tuple[NodeId, ...]
+    failed_checks: tuple[str, ...]
+
+
+def told(results: tuple[TestResult, ...], memory: Memory) -> Told:
+    """Return what some results say, found once for all that share the memory, which keeps them."""
+    found = memory.told.get(id(results))
+    if found is None:
+        found = Told(
+            results,
+            frozenset(item.node_id for item in results),
+            tuple(item.node_id for item in results if item.outcome is TestOutcome.SKIPPED),
+            tuple(f"{item.node_id}: {one.name}" for item in results for one in item.checks if not one.passed),
+        )
+        memory.told[id(results)] = found
+    return found
 
 
 def load_results(held: Held, facts: Facts) -> tuple[TestResult, ...] | ResultFault:

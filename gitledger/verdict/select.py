@@ -6,18 +6,27 @@ thing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from gitledger.dataclass import dataclass
 from gitledger.records.bodies import TestResult
-from gitledger.records.ids import RecordId
+from gitledger.records.ids import CommitId, RecordId
 from gitledger.records.outcomes import Outcome
 from gitledger.verdict.evidence import HeldMerged
 from gitledger.verdict.field import Candidate, Field, is_beaten, newest_first
 from gitledger.verdict.situation import Situation, TargetShard
 
-__all__ = ["REASONS", "Choice", "carry_candidates", "choose_fresh", "extra_agrees", "red_reason", "withdraw"]
+__all__ = [
+    "REASONS",
+    "Choice",
+    "at_distances",
+    "carry_candidates",
+    "choose_fresh",
+    "extra_agrees",
+    "red_reason",
+    "withdraw",
+]
 
 REASONS = frozenset(
     {
@@ -72,10 +81,29 @@ class Choice:
     attempts: tuple[Candidate, ...] = ()
     about: Candidate | None = None
     """The receipt that the reason speaks of, where one does."""
+    distance: int | None = None
+    """How many parent edges away the receipt lies that stands, else the one that the reason speaks of; None where
+    it is of no ancestor, or there is none. `at_distances` says so, as the last thing of all."""
 
     def __post_init__(self) -> None:
         if self.reason not in REASONS:
             raise ValueError(f"{self.reason!r} is not a reason of DESIGN section 6")
+
+
+_PARTS: tuple[str, ...] = Choice.__slots__
+
+
+def at_distances(choice: Choice, away: Mapping[CommitId, int | None]) -> Choice:
+    """Return a choice, which other commits may share, as it lies from this one."""
+    about = choice.result or choice.about
+    distance = None if about is None else away[about.commit]
+    if distance == choice.distance:
+        return choice
+    found = object.__new__(Choice)
+    for name in _PARTS:  # as `replace` does, in a fifth of the time
+        object.__setattr__(found, name, getattr(choice, name))
+    object.__setattr__(found, "distance", distance)
+    return found
 
 
 def choose_fresh(field: Field) -> Choice | None:
@@ -166,7 +194,7 @@ def withdraw(choice: Choice, situation: Situation, revoked: frozenset[RecordId])
         reason, detail = "revoked", f"record {result.held.id[:12]} was revoked"
     elif result.acceptance.withdrawn:
         reason, detail = "revoked", "every merged receipt that vouched for its retired key was revoked"
-    elif choice.verdict == "carryable" and not extra_agrees(
+    elif (choice.verdict == "carryable" and choice.shard.has_extra) and not extra_agrees(
         result, choice.shard, (held for held in situation.snapshots if held.id not in revoked)
     ):
         reason, detail = "extra-unavailable", "the merged receipt that carried it was revoked"

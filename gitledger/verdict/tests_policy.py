@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gitledger.dataclass import dataclass
 from gitledger.records.ids import NodeId, ShardKey
 from gitledger.records.outcomes import TestOutcome
 from gitledger.verdict.finding import Finding, blocking, note
+from gitledger.verdict.memory import Memory
 from gitledger.verdict.pins import accepting
+from gitledger.verdict.results import told
 from gitledger.verdict.select import Choice
 
 __all__ = ["TestLists", "judge_tests"]
@@ -39,14 +41,14 @@ class TestLists:
         return self.expected_skips is not None or self.required_tests is not None
 
 
-def judge_tests(choices: Iterable[Choice], lists: TestLists) -> Iterator[Finding]:
+def judge_tests(choices: Iterable[Choice], lists: TestLists, memory: Memory) -> Iterator[Finding]:
     """Yield what the results of the union leave to be desired, one finding a shard or list."""
     ran: dict[NodeId, set[TestOutcome]] = {}
     passed_in: dict[str, set[ShardKey]] = {}
     for choice in choices:
-        skipped = [item.node_id for item in choice.results if item.outcome is TestOutcome.SKIPPED]
-        yield from _skips(choice, skipped, lists)
-        yield from _checks(choice)
+        said = told(choice.results, memory)
+        yield from _skips(choice, said.skipped, lists)
+        yield from _checks(choice, said.failed_checks)
         for item in choice.results if lists.names_tests else ():
             ran.setdefault(item.node_id, set()).add(item.outcome)
             if item.outcome in _PASSING:
@@ -61,7 +63,7 @@ def _some(ids: Iterable[str]) -> str:
     return ", ".join(ascii(item)[1:-1] for item in listed[:3]) + more
 
 
-def _skips(choice: Choice, skipped: list[NodeId], lists: TestLists) -> Iterator[Finding]:
+def _skips(choice: Choice, skipped: Sequence[NodeId], lists: TestLists) -> Iterator[Finding]:
     unexpected = [item for item in skipped if item not in (lists.expected_skips or frozenset())]
     if not unexpected:
         return
@@ -134,10 +136,7 @@ def _counted(shards: set[ShardKey], lists: TestLists) -> set[ShardKey]:
     return shards if lists.pinned is None else shards & lists.pinned
 
 
-def _checks(choice: Choice) -> Iterator[Finding]:
-    failed = [
-        f"{item.node_id}: {check.name}" for item in choice.results for check in item.checks if not check.passed
-    ]
+def _checks(choice: Choice, failed: Sequence[str]) -> Iterator[Finding]:
     if failed:
         yield blocking(
             "check-failed",

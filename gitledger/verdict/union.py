@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import field, replace
+from dataclasses import field
 
 from gitledger.dataclass import dataclass
 from gitledger.records.ids import RecordId
 from gitledger.verdict.carry import carry
 from gitledger.verdict.coverage import CoverageUnion, judge_coverage
 from gitledger.verdict.faults import find_faults
-from gitledger.verdict.field import Field, read_field
+from gitledger.verdict.field import Field
 from gitledger.verdict.finding import Finding, note
-from gitledger.verdict.results import ResultFault, remembered_results
-from gitledger.verdict.select import Choice, choose_fresh, withdraw
+from gitledger.verdict.select import Choice, at_distances, withdraw
 from gitledger.verdict.situation import Situation
+from gitledger.verdict.standing import standings
 
 __all__ = ["Union", "form_union"]
 
@@ -42,33 +42,20 @@ class Union:
 
 def form_union(situation: Situation) -> Union:
     """Return the union for the situation's commit, with every fault and not only the first."""
-    receipts = situation.receipts()
-    fields = tuple(read_field(shard, situation, receipts.get(shard.key, ())) for shard in situation.shards)
-    chosen = carry(fields, [_with_results(choose_fresh(field), situation) for field in fields], situation)
+    found = standings(situation)
+    chosen = carry(found, situation)
     revoked = situation.revoked
-    choices = tuple(withdraw(choice, situation, revoked) for choice in chosen)
+    away = {station.commit: station.distance for station in situation.stations}
+    choices = tuple(at_distances(withdraw(choice, situation, revoked), away) for choice in chosen)
     coverage = judge_coverage(choices, situation)
     return Union(
         choices=choices,
-        fields=fields,
+        fields=tuple(one.field for one in found),
         faults=(*find_faults(choices, situation), *coverage.faults),
         notes=(*coverage.notes, *_extra_notes(choices), *_beyond_ancestry(choices), *_undeclared(situation)),
         revoked=revoked,
         coverage=coverage,
     )
-
-
-def _with_results(choice: Choice | None, situation: Situation) -> Choice | None:
-    """Return a fresh choice with its results; a green whose results can't be believed is stale."""
-    if choice is None or choice.result is None:
-        return choice
-    results = remembered_results(choice.result.held, situation)
-    if not isinstance(results, ResultFault):
-        return replace(choice, results=results)
-    if choice.verdict != "fresh":
-        return choice
-    detail = f"{results.code}: {results.detail}"
-    return replace(choice, verdict="stale", reason="malformed", detail=detail, result=None, about=choice.result)
 
 
 def _extra_notes(choices: Iterable[Choice]) -> Iterator[Finding]:
@@ -86,7 +73,7 @@ def _extra_notes(choices: Iterable[Choice]) -> Iterator[Finding]:
 def _beyond_ancestry(choices: Iterable[Choice]) -> Iterator[Finding]:
     """Yield what was accepted from a commit that is no ancestor (`carry.from: same-manifest`)."""
     for choice in choices:
-        if choice.result is not None and choice.result.distance is None:
+        if choice.result is not None and not choice.result.is_ancestor:
             yield note(
                 "beyond-ancestry",
                 "6",

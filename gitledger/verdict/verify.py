@@ -42,7 +42,7 @@ def judge(union: Union, situation: Situation, lists: TestLists, pins: Iterable[F
         *_coverage(union),
         *_deselected(union),
         *pins,
-        *judge_tests(union.results, lists),
+        *judge_tests(union.results, lists, situation.memory),
         *_attempts(union, situation),
         *_merged(union, situation),
         *union.notes,
@@ -118,9 +118,11 @@ def _coverage(union: Union) -> Iterator[Finding]:
 
 def _attempts(union: Union, situation: Situation) -> Iterator[Finding]:
     limit = situation.config.policy.max_attempts
+    if limit is None:
+        return
     for choice in union.choices:
         used = attempts_used(choice.attempts)
-        if limit is not None and used > limit:
+        if used > limit:
             yield blocking(
                 "too-many-attempts",
                 "11",

@@ -10,7 +10,7 @@ from gitledger.errors import ConfigError
 from gitledger.records.ids import CommitId
 from gitledger.records.threshold import parse_threshold
 from gitledger.store.repository import Repository
-from gitledger.suites.coverage_settings import CoverageSettings, coverage_settings
+from gitledger.suites.coverage_settings import CoverageSettings, Read, coverage_settings
 from gitledger.verdict.finding import Finding, blocking, note
 from gitledger.verdict.pins import accepting
 from gitledger.verdict.situation import CoverageRule
@@ -20,12 +20,13 @@ __all__ = ["coverage_pin", "coverage_rule"]
 MAX_PRECISION = 20
 
 
-def coverage_rule(repo: Repository, commit: CommitId, config: Config) -> CoverageRule:
+def coverage_rule(read: Read, config: Config) -> CoverageRule:
     """Return the one threshold of a commit: the ledger's configuration, else coverage's, else pytest-cov's option.
 
+    `read` gives the content of its files; what the rule is rests on these and on `config` alone.
     Raises `ConfigError`: `thresholds-disagree`, `threshold-zero`, `threshold-malformed`, `coverage-config`.
     """
-    settings = _settings(repo, commit, config)
+    settings = _settings(read, config)
     given = {
         f"coverage.fail_under of {CONFIG_PATH}": config.coverage.fail_under,
         "fail_under of coverage's configuration": settings.fail_under,
@@ -65,9 +66,9 @@ def _precision(config: Config, settings: CoverageSettings) -> int:
     return int(text)
 
 
-def _settings(repo: Repository, commit: CommitId, config: Config) -> CoverageSettings:
+def _settings(read: Read, config: Config) -> CoverageSettings:
     commands = [shard.command for shard in config.shards.values() if shard.command]
-    return coverage_settings(lambda name: repo.file_at(commit, name), commands)
+    return coverage_settings(read, commands)
 
 
 def coverage_pin(
@@ -99,7 +100,7 @@ def coverage_pin(
 
 def _digest(repo: Repository, commit: CommitId, config: Config) -> tuple[object, ...]:
     try:
-        digest = _settings(repo, commit, config).digest
+        digest = _settings(lambda name: repo.file_at(commit, name), config).digest
     except ConfigError as error:
         return (error.message,)
     unmeasured = tuple(sorted(name for name, shard in config.shards.items() if shard.coverage == "none"))

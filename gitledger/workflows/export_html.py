@@ -19,7 +19,7 @@ from gitledger.verdict.finding import Finding
 from gitledger.workflows.export_draw import draw
 from gitledger.workflows.export_tests import slowest_tests
 from gitledger.workflows.flaky import flaky_tests
-from gitledger.workflows.history import look_along
+from gitledger.workflows.history import History, look_along
 from gitledger.workflows.judge import Verified, policy_of, verify
 from gitledger.workflows.lanes import judge_release
 from gitledger.workflows.session import Session
@@ -59,7 +59,7 @@ def history_document(
         **drawing.encode(),
         **_judged(first),
         "commit": target,
-        "flaky": _flaky(session, target, policy_from),
+        "flaky": _flaky(history, target),
         "lanes": _lanes(session, target, policy_from, first),
         "left_out": history.left_out,
         "made": {
@@ -99,10 +99,11 @@ def _finding(finding: Finding) -> dict[str, Any]:
     return {name: escaped(value, _TEXT) if isinstance(value, str) else value for name, value in shown.items()}
 
 
-def _flaky(session: Session, target: CommitId, policy_from: str | None) -> list[dict[str, Any]]:
+def _flaky(history: History, target: CommitId) -> list[dict[str, Any]]:
     """Return flaky tests, each once whatever inputs it had, those with the most bad ends first."""
     found: dict[tuple[ShardKey, str], dict[str, Any]] = {}
-    for test in flaky_tests(session, target, policy_from=policy_from):
+    flaky = flaky_tests(history.session, target, policy_from=history.policy_from, known=history.known)
+    for test in flaky:
         told = test.encode()
         known = found.setdefault((test.key, test.node_id), {**told, "outcomes": {}, "reruns": 0})
         for outcome, number in told["outcomes"].items():
@@ -110,7 +111,10 @@ def _flaky(session: Session, target: CommitId, policy_from: str | None) -> list[
         known["reruns"] += told["reruns"]
         known["last_seen"] = max(known["last_seen"], told["last_seen"])
     rows = sorted(found.items(), key=lambda item: (-_bad_ends(item[1]), item[0]))
-    return [{**row, "node_id": escaped(row["node_id"], _TEXT)} for _, row in rows[:MAX_FLAKY]]
+    return [
+        {**row, "node_id": escaped(row["node_id"], _TEXT), "outcomes": dict(sorted(row["outcomes"].items()))}
+        for _, row in rows[:MAX_FLAKY]
+    ]
 
 
 def _bad_ends(row: dict[str, Any]) -> int:

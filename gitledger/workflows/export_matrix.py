@@ -14,6 +14,7 @@ from gitledger.records.decode import format_time
 from gitledger.report.states import GLYPHS, blocking_codes, cell_state
 from gitledger.report.text import escaped
 from gitledger.verdict.evidence import Held
+from gitledger.verdict.field import Field
 from gitledger.verdict.finding import Finding
 from gitledger.verdict.select import Choice
 from gitledger.workflows.history import Column
@@ -24,6 +25,8 @@ __all__ = ["Matrix"]
 MAX_CHANGED = 5
 """Changed paths that a cell names."""
 _TEXT = 300
+Row = dict[tuple[str, str | None], tuple[int, int | None]]
+"""By shard: the number of what its cell says, and how far away the receipt lies."""
 Values = list[tuple[Any, dict[str, Any]]]
 """What stands for a value (plain tuples), and the value."""
 
@@ -49,11 +52,12 @@ class Matrix:
     """The commits so far, and what was met on them."""
 
     columns: list[dict[str, Any]] = field(default_factory=list)
-    rows: list[dict[tuple[str, str | None], tuple[int, int | None]]] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
     shards: dict[tuple[str, str | None], int] = field(default_factory=dict)
     kinds: _Numbered = field(default_factory=_Numbered)
     records: _Numbered = field(default_factory=_Numbered)
     signers: _Numbered = field(default_factory=_Numbered)
+    _fields: dict[int, Field] = field(default_factory=dict)
 
     def add(self, column: Column) -> None:
         """Add a commit."""
@@ -69,21 +73,29 @@ class Matrix:
                 "verdict": "unknown" if found is None else "passed" if found.verdict.passed else "failed",
             }
         )
-        row: dict[tuple[str, str | None], tuple[int, int | None]] = {}
-        if found is not None:
-            against = blocking_codes(found.union.choices, found.verdict.findings)
-            for choice in found.union.choices:
-                key = (choice.shard.key.name, choice.shard.key.variant)
-                self.shards.setdefault(key, len(self.shards))
-                about = choice.result or choice.about
-                distance = about.distance if about else None
-                row[key] = (self._kind(key, choice, against.get(choice.shard.key, ())), distance)
-            for one in found.union.fields:
-                for candidate in one.candidates:
-                    self._record(candidate.held, candidate.acceptance.principal, "")
-                for held, why in one.untrusted:
-                    self._record(held, None, why)
-        self.rows.append(row)
+        self.rows.append({} if found is None else self._row(found))
+
+    def _row(self, found: Verified) -> Row:
+        """Return the cells of a commit. What its neighbour has as well, the very same value, is known already."""
+        row: Row = {}
+        union = found.union
+        against = blocking_codes(union.choices, found.verdict.findings)
+        for choice in union.choices:
+            shard, codes = choice.shard.key, against.get(choice.shard.key, ())
+            key = (shard.name, shard.variant)
+            self.shards.setdefault(key, len(self.shards))
+            row[key] = (self._kind(key, choice, codes), choice.distance)
+        for one in union.fields:
+            if id(one) not in self._fields:
+                self._records_of(one)
+        self._fields = {id(one): one for one in union.fields}
+        return row
+
+    def _records_of(self, one: Field) -> None:
+        for candidate in one.candidates:
+            self._record(candidate.held, candidate.acceptance.principal, "")
+        for held, why in one.untrusted:
+            self._record(held, None, why)
 
     def _kind(self, shard: tuple[str, str | None], choice: Choice, against: Sequence[str]) -> int:
         about = choice.result or choice.about

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import field
 from datetime import datetime
 from typing import Any
@@ -15,7 +15,8 @@ from gitledger.records.ids import CommitId, ShardKey
 from gitledger.records.receipt import ShardReceipt
 from gitledger.records.statement import SHARD_RECEIPT
 from gitledger.store.view import LedgerView
-from gitledger.trust.verified import Rejected, Verified, open_record
+from gitledger.trust.verified import Opened, Rejected, Verified, open_record
+from gitledger.workflows.known import Known
 from gitledger.workflows.session import Session
 from gitledger.workflows.trusted import Trusted, load_trusted
 
@@ -49,16 +50,20 @@ class FlakyTest:
         }
 
 
-def flaky_tests(session: Session, target: CommitId, *, policy_from: str | None = None) -> list[FlakyTest]:
+def flaky_tests(
+    session: Session, target: CommitId, *, policy_from: str | None = None, known: Known | None = None
+) -> list[FlakyTest]:
     """Return the flaky tests of the whole ledger, those with the most bad ends first.
 
     Counted are clean, witnessed receipts by keys that belong to a signer of the policy; receipts of other
-    definitions or inputs are never compared. Raises what reading the policy raises.
+    definitions or inputs are never compared. `known` has read the ledger already. Raises what reading the policy
+    raises.
     """
     trusted = load_trusted(session.repo, target, policy_from)
-    view = session.ledger.view()
+    view = session.ledger.view() if known is None else known.view
+    open_line = _open_line if known is None else known.open_line
     found: dict[tuple[object, ...], FlakyTest] = {}
-    for receipt in _receipts(view, trusted):
+    for receipt in _receipts(view, trusted, open_line):
         where = (receipt.key, receipt.shard.definition_digest, receipt.manifest.digest)
         for result in _results(view, receipt):
             identity = (*where, result.node_id)
@@ -74,12 +79,19 @@ def _bad(test: FlakyTest) -> int:
     return test.reruns + test.outcomes.get("failed", 0) + test.outcomes.get("error", 0)
 
 
-def _receipts(view: LedgerView, trusted: Trusted) -> Iterator[ShardReceipt]:
+OpenLine = Callable[[CommitId, bytes], Opened]
+
+
+def _open_line(commit: CommitId, line: bytes) -> Opened:
+    return open_record(line, commit=commit)
+
+
+def _receipts(view: LedgerView, trusted: Trusted, open_line: OpenLine) -> Iterator[ShardReceipt]:
     """Yield the receipts that count, each once, whatever notes it stands on."""
     seen = set()
     for commit in view.commits():
         for line in view.lines(commit):
-            opened = open_record(line, commit=commit)
+            opened = open_line(commit, line)
             if isinstance(opened, Rejected) or opened.statement.predicate_type != SHARD_RECEIPT:
                 continue
             try:

@@ -18,7 +18,7 @@ from gitledger.verdict.acceptance import signatories
 from gitledger.verdict.finding import Finding, blocking, note
 from gitledger.verdict.pins import redefined
 from gitledger.verdict.situation import Facts, Situation, Station, TargetShard
-from gitledger.workflows.coverage_rule import coverage_pin, coverage_rule
+from gitledger.workflows.coverage_rule import coverage_pin
 from gitledger.workflows.forge_users import ask_forges
 from gitledger.workflows.inputs import Inputs
 from gitledger.workflows.known import Known
@@ -83,7 +83,7 @@ def gather(
     now = moment(session, at)
     evidence = [station.evidence for station in stations]
     keys = ask_forges(session, trusted.config, trusted.signers, now, evidence, current=current_keys)
-    rule = coverage_rule(repo, trusted.commit, trusted.config)
+    rule = known.coverage_rule(trusted.commit, trusted.config)
     memory = known.memory((trusted.config, trusted.signers), now, rule, sorted(keys.answers))
     policy = trusted.config.policy
     return Case(
@@ -175,25 +175,18 @@ def _stations(
     reachable: Collection[CommitId] = ()
     if trusted.config.carry.from_ == "policy-ref":
         reachable = known.repo.distances(trusted.commit, [commit for commit, _ in chosen])
-    return tuple(
-        station
-        for commit, distance in chosen
-        for station in _stations_at(known, trusted, commit, distance, commit in reachable)
-    )
-
-
-def _stations_at(
-    known: Known, trusted: Trusted, commit: CommitId, distance: int | None, from_ref: bool
-) -> Iterator[Station]:
-    """Yield what a commit's records say, once for each tree that it may have."""
-    info = known.commit(commit)
-    for tree, evidence in known.evidence(commit, trusted.config.repository):
-        yield Station(
-            commit=commit,
-            tree=tree,
-            committed_at=UNKNOWN if info is None else info.committed_at,
-            distance=distance,
-            evidence=evidence,
-            from_ref=from_ref,
-            present=info is not None,
-        )
+    found = []
+    for commit, distance in chosen:
+        info = known.commit(commit)
+        for tree, evidence in known.evidence(commit, trusted.config.repository):  # for each tree that it may have
+            station = Station(
+                commit=commit,
+                tree=tree,
+                committed_at=UNKNOWN if info is None else info.committed_at,
+                distance=distance,
+                evidence=evidence,
+                from_ref=commit in reachable,
+                present=info is not None,
+            )
+            found.append(station)
+    return tuple(found)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import field, replace
 from functools import partial
@@ -14,7 +13,7 @@ from gitledger.manifest.chain import KnownChains
 from gitledger.manifest.changes import changed_paths
 from gitledger.manifest.definition import Definition
 from gitledger.manifest.extra import resolve_extra
-from gitledger.manifest.replay import Answers, Replays
+from gitledger.manifest.replay import Answers, Followed, Replays
 from gitledger.manifest.resolve import Manifest, resolve
 from gitledger.records.ids import BlobId, CommitId, Digest, ShardKey
 from gitledger.records.receipt import ExtraClaim
@@ -46,13 +45,17 @@ class Inputs:
     _chains: KnownChains = field(default_factory=dict)
     _definitions: dict[ShardKey, Definition] = field(default_factory=dict)
     _named: dict[ShardKey, Digest] = field(default_factory=dict)
-    _digests: dict[int, Digest] = field(default_factory=dict)
+    _digests: dict[int, tuple[Manifest, Digest]] = field(default_factory=dict)
+    """By the identities of manifests, which stand beside: as long as they are kept, no other has them."""
     _replays: Replays | None = None
+    _followed: Followed | None = None
+    _last: list[CommitFacts] = field(default_factory=list)
+    """The tree that `_followed` stands at, if it stands anywhere."""
     _told: dict[CommitId, Answers] = field(default_factory=dict)
     _cache: TreeCache | None = None
     _keys: list[ShardKey] = field(default_factory=list)
     _folders: list[frozenset[str]] = field(default_factory=list)
-    _targets: dict[tuple[ShardKey, bool, int], TargetShard] = field(default_factory=dict)
+    _targets: dict[tuple[ShardKey, bool, int], tuple[Manifest, TargetShard]] = field(default_factory=dict)
 
     def at(self, target: CommitId) -> Inputs:
         """Return the same inputs seen from another commit; what either reads the other knows.
@@ -61,6 +64,7 @@ class Inputs:
         """
         if self._replays is None:
             self._replays = Replays()
+            self._followed = Followed(self._replays)
         return replace(self, target=target)
 
     def definition(self, key: ShardKey) -> Definition:
@@ -88,7 +92,9 @@ class Inputs:
     def facts(self, commit: CommitId) -> CommitFacts:
         """Return the tree facts of a commit."""
         if commit not in self._facts:
-            self._read_ahead(self._new_facts(commit))
+            found = self._new_facts(commit)
+            if self._replays is None:  # of a further commit hardly anything is new
+                self._read_ahead(found)
         return self._facts[commit]
 
     def reading_ahead(self) -> AbstractContextManager[object]:
@@ -125,6 +131,16 @@ class Inputs:
             self._manifests[commit, key] = found
         return found
 
+    def _manifest_here(self, key: ShardKey) -> Manifest | ManifestError:
+        """Return what `manifest` returns for the target, without a look at what is held on to."""
+        held = None if self._followed is None else self._followed.held(key)
+        if held is not None:
+            return self._manifests.setdefault((self.target, key), held)
+        found = self.manifest(self.target, key)
+        if self._followed is not None and isinstance(found, Manifest):
+            self._followed.hold(self.definition(key), found)
+        return found
+
     def _resolve(self, commit: CommitId, definition: Definition) -> Manifest:
         facts = self.facts(commit)
         if self._replays is None:
@@ -143,14 +159,15 @@ class Inputs:
         manifest = self.manifest(commit, key)
         if isinstance(manifest, ManifestError):
             return None
-        if not extra and id(manifest) in self._digests:  # one manifest of many commits, kept in `_manifests`
-            return self._digests[id(manifest)]
+        known = self._digests.get(id(manifest)) if not extra else None
+        if known is not None:  # one manifest of many commits
+            return known[1]
         try:
             found = manifest.digest_with(extra)
         except ManifestError:  # the claim is not what extra_paths asks for: no digest can equal it
             return NO_DIGEST
         if not extra:
-            self._digests[id(manifest)] = found
+            self._digests[id(manifest)] = (manifest, found)
         return found
 
     def changed(self, commit: CommitId, key: ShardKey) -> tuple[str, ...]:
@@ -165,20 +182,36 @@ class Inputs:
         entry = self.facts(self.target).entry(path)
         return BlobId(entry.oid) if entry is not None and entry.mode in (MODE_FILE, MODE_EXECUTABLE) else None
 
-    def shards(self, redefined: frozenset[ShardKey]) -> Iterator[TargetShard]:
-        """Yield every declared shard as it stands at the target."""
-        for key in self.keys():
-            yield self._shard(key, key in redefined)
+    def shards(self, redefined: frozenset[ShardKey]) -> tuple[TargetShard, ...]:
+        """Return every declared shard as it stands at the target."""
+        self._follow()
+        return tuple(self._shard(key, key in redefined) for key in self.keys())
+
+    def _follow(self) -> None:
+        """Take over the manifests of the target before this one that rest on nothing in which the two differ."""
+        if self._followed is None:
+            return
+        facts, followed = self.facts(self.target), self._followed
+        try:
+            differing = self._last.pop().differing(facts) if self._last else None
+        except StoreError:  # said where it is asked for
+            differing = None
+        if differing is None:
+            followed.forget()
+        else:
+            followed.move(differing.paths, differing.turned)
+        self._last.append(facts)
 
     def _shard(self, key: ShardKey, is_redefined: bool) -> TargetShard:
         """Return a shard as it stands here; the same value for all commits that have one manifest of it."""
-        manifest = self.manifest(self.target, key)
+        manifest = self._manifest_here(key)
         if isinstance(manifest, ManifestError):
             return self._new_shard(key, is_redefined, f"{manifest.code}: {manifest.message}")
-        known = (key, is_redefined, id(manifest))  # which is kept in `_manifests`
-        if known not in self._targets:
-            self._targets[known] = self._new_shard(key, is_redefined, "")
-        return self._targets[known]
+        named = (key, is_redefined, id(manifest))
+        known = self._targets.get(named)
+        if known is None:
+            known = self._targets[named] = (manifest, self._new_shard(key, is_redefined, ""))
+        return known[1]
 
     def _new_shard(self, key: ShardKey, is_redefined: bool, fault: str) -> TargetShard:
         definition, target = self.definition(key), self.target

@@ -9,7 +9,7 @@ from datetime import datetime
 from gitledger.config.schema import Config
 from gitledger.dataclass import dataclass
 from gitledger.records.ids import CommitId, TreeId
-from gitledger.records.tree import MODE_FOLDER, CommitInfo
+from gitledger.records.tree import MODE_FOLDER, CommitInfo, TreeEntry
 from gitledger.store.facts import CommitFacts, TreeCache
 from gitledger.store.history import rings
 from gitledger.store.repository import Repository
@@ -20,6 +20,7 @@ from gitledger.trust.verified import Opened, Rejected, open_record
 from gitledger.verdict.evidence import Evidence, sort_records
 from gitledger.verdict.memory import Memory
 from gitledger.verdict.situation import CoverageRule
+from gitledger.workflows.coverage_rule import coverage_rule
 from gitledger.workflows.dropped import Dropped, look_back
 from gitledger.workflows.inputs import Inputs
 from gitledger.workflows.relevance import Seen, marks_of
@@ -34,6 +35,15 @@ Placed = tuple[tuple[TreeId, Evidence], ...]
 _FOLDER = ".gitledger"
 MAX_READ_AHEAD = 400
 """Receipts of one commit whose results are read at once; more are read as they are asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ruled:
+    """The coverage rule of a configuration, and the entries of the files that it was read from."""
+
+    config: Config
+    read: Mapping[str, TreeEntry | None]
+    rule: CoverageRule
 
 
 @dataclass(slots=True)
@@ -58,7 +68,9 @@ class Known:
     _commits: dict[CommitId, CommitInfo | None] = field(default_factory=dict)
     _faults: dict[CommitId, tuple[NoteFault, ...]] = field(default_factory=dict)
     _parents: dict[CommitId, tuple[CommitId, ...] | None] = field(default_factory=dict)
-    _memories: dict[tuple[object, ...], Memory] = field(default_factory=dict)
+    _memories: dict[tuple[object, ...], tuple[tuple[Config, Signers], Memory]] = field(default_factory=dict)
+    _rules: dict[int, list[_Ruled]] = field(default_factory=dict)
+    _lines: dict[tuple[CommitId, bytes], Opened] = field(default_factory=dict)
 
     @classmethod
     def of(cls, session: Session, *, order: Mapping[CommitId, int] | None = None) -> Known:
@@ -91,6 +103,8 @@ class Known:
             _faults=self._faults,
             _parents=self._parents,
             _memories=self._memories,
+            _rules=self._rules,
+            _lines=self._lines,
         )
 
     @property
@@ -119,10 +133,32 @@ class Known:
         return self._configs[folder]
 
     def _folder(self, commit: CommitId) -> str | None:
+        found = CommitFacts(self.repo.objects, self.repo.commit(commit).tree, self._tree_cache()).entry(_FOLDER)
+        return found.oid if found is not None and found.mode == MODE_FOLDER else None
+
+    def _tree_cache(self) -> TreeCache:
         if self._trees is None:
             self._trees = TreeCache(self.repo.objects)
-        found = CommitFacts(self.repo.objects, self.repo.commit(commit).tree, self._trees).entry(_FOLDER)
-        return found.oid if found is not None and found.mode == MODE_FOLDER else None
+        return self._trees
+
+    def coverage_rule(self, commit: CommitId, config: Config) -> CoverageRule:
+        """Return what `coverage_rule` returns for a commit, and raise what it raises.
+
+        Commits that agree in every file that it reads have one; `config` is one that this object has returned.
+        """
+        facts = CommitFacts(self.repo.objects, self.repo.commit(commit).tree, self._tree_cache())
+        for one in self._rules.get(id(config), ()):
+            if one.config is config and all(facts.entry(path) == entry for path, entry in one.read.items()):
+                return one.rule
+        read: dict[str, TreeEntry | None] = {}
+
+        def watched(path: str) -> bytes | None:
+            read[path] = facts.entry(path)
+            return self.repo.file_at(commit, path)
+
+        rule = coverage_rule(watched, config)
+        self._rules.setdefault(id(config), []).append(_Ruled(config, read, rule))
+        return rule
 
     def inputs(self, config: Config, target: CommitId) -> Inputs:
         """Return the shards' inputs at a commit, by a configuration that this object has returned."""
@@ -137,10 +173,11 @@ class Known:
     ) -> Memory:
         """Return what is remembered between judgements by one policy, at one moment, that asked the same forges.
 
-        Policies are told apart as objects, which `_trusted` keeps.
+        Policies are told apart as objects, which are kept beside.
         """
         config, signers = policy
-        return self._memories.setdefault((id(config), id(signers), now, rule, *asked), Memory())
+        named = (id(config), id(signers), now, rule, *asked)
+        return self._memories.setdefault(named, (policy, Memory()))[1]
 
     def evidence(self, commit: CommitId, repository: str) -> Placed:
         """Return what a commit's records say, what was dropped lately and speaks against something included.
@@ -160,12 +197,20 @@ class Known:
         key = (commit, repository)
         if key not in self._placed:
             lines = (*self.view.lines(commit), *self.dropped.against.get(commit, ()))
-            opened = [open_record(line, commit=commit) for line in lines]
-            self._placed[key] = tuple(
-                (tree, sort_records([_placed(item, tree) for item in opened], repository=repository))
+            opened = [self.open_line(commit, line) for line in lines]
+            found = (
+                (tree, sort_records((_placed(item, tree) for item in opened), repository=repository))
                 for tree in self._trees_of(commit, opened)
             )
+            self._placed[key] = tuple((tree, evidence.placed(commit, tree)) for tree, evidence in found)
         return self._placed[key]
+
+    def open_line(self, commit: CommitId, line: bytes) -> Opened:
+        """Return what `open_record` returns of a line that stands on a commit."""
+        found = self._lines.get((commit, line))
+        if found is None:
+            found = self._lines[commit, line] = open_record(line, commit=commit)
+        return found
 
     def _read_ahead(self, placed: Placed) -> None:
         """Prepare for looking at the results of a commit's receipts, which whoever judges them does one by one."""

@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import field
 from functools import lru_cache
+from itertools import chain
 
 from gitledger.dataclass import dataclass
 from gitledger.records.ids import CommitId, Digest, ShardKey
@@ -109,26 +110,25 @@ class _Nearest:
     """Asked commit by commit, the nearest first: whether it is among the first few with receipts of some shard."""
 
     names: Mapping[CommitId, frozenset[Mark]]
-    seen: Counter[Mark] = field(default_factory=Counter)
     left: dict[Mark, int] = field(init=False)
+    """How many commits with each shard are still to be taken."""
 
     def __post_init__(self) -> None:
-        counts = Counter(mark for marks in self.names.values() for mark in marks)
+        counts = Counter(chain.from_iterable(self.names.values()))
         self.left = {mark: min(count, NEAREST) for mark, count in counts.items()}
 
-    def among(self, ring: Iterable[CommitId]) -> set[CommitId]:
-        """Return those of the commits at one distance that are."""
-        return {commit for commit in sorted(ring) if self._takes(commit)} if self.left else set()
-
-    def _takes(self, commit: CommitId) -> bool:
-        met = self.names.get(commit, frozenset())
-        if self.left.keys().isdisjoint(met):
+    def takes(self, commit: CommitId) -> bool:
+        """Tell whether the next commit is one."""
+        left, met = self.left, self.names.get(commit)
+        if met is None or left.keys().isdisjoint(met):
             return False  # of each of its shards enough was found
         for mark in met:
-            self.seen[mark] += 1
-            if self.seen[mark] == self.left.get(mark):
-                del self.left[mark]
-        return any(self.seen[mark] <= NEAREST for mark in met)
+            count = left.get(mark)
+            if count == 1:
+                del left[mark]
+            elif count is not None:
+                left[mark] = count - 1
+        return True
 
 
 @dataclass(slots=True)
@@ -138,6 +138,21 @@ class Seen:
     marks: Marks
     added: Mapping[CommitId, frozenset[Mark]]
     _names: Mapping[CommitId, frozenset[Mark]] | None = None
+    _is_asked: bool = False
+    _by_mark: dict[Mark, list[CommitId]] = field(default_factory=dict)
+
+    def having(self, wanted: Set[Mark]) -> set[CommitId]:
+        """Return the commits that show one of these marks.
+
+        For whoever asks again the marks are turned round.
+        """
+        if not self._is_asked:
+            self._is_asked = True
+            found = set(self.marks.having(wanted))
+        else:
+            self._by_mark = self._by_mark or self.marks.commits_by_mark()
+            found = set(chain.from_iterable(self._by_mark.get(mark, ()) for mark in wanted))
+        return found | {commit for commit, more in self.added.items() if not wanted.isdisjoint(more)}
 
     def names(self) -> Mapping[CommitId, frozenset[Mark]]:
         """Return the marks of the shards that each commit has receipts of."""
@@ -165,18 +180,20 @@ def mattering(
     find: commits that are `apart` are known to be none. Those that they don't lead to come last.
     """
     wanted = relevance.wanted
-    everywhere = set(seen.marks.having(wanted))
-    everywhere |= {commit for commit, found in seen.added.items() if not wanted.isdisjoint(found)}
+    everywhere = seen.having(wanted)
     everywhere.discard(target)
     beside = everywhere & apart
     everywhere -= beside
     no_ancestors = apart | {target}
     nearest = _Nearest({commit: names for commit, names in seen.names().items() if commit not in no_ancestors})
     for distance, ring in enumerate(rings):
-        here = everywhere.intersection(ring)
-        everywhere -= here
-        for commit in sorted(here | nearest.among(ring)):
-            yield commit, distance
+        for commit in sorted(ring):
+            is_near = nearest.takes(commit)
+            if commit in everywhere:
+                everywhere.remove(commit)
+                yield commit, distance
+            elif is_near:
+                yield commit, distance
         if not everywhere and not nearest.left:
             break
     for commit in sorted(everywhere | beside):

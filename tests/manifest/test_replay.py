@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from gitledger.errors import ManifestError
 from gitledger.manifest.definition import Definition
-from gitledger.manifest.replay import Replays
+from gitledger.manifest.replay import Followed, Replays
 from gitledger.manifest.resolve import resolve
 from gitledger.records.ids import ShardKey
+from gitledger.records.tree import MODE_FOLDER
 
 DictFacts = runpy.run_path(str(Path(__file__).with_name("test_resolve.py")))["DictFacts"]
 PATHS = [
@@ -29,9 +30,9 @@ PATHS = [
 SCOPES = [("src",), ("src/b", "tests/a"), (".",), ("src/*.py",), ("**/*.py", "data"), ("tests/",)]
 
 
-def definition(paths: tuple[str, ...], excluded: tuple[str, ...] = ()) -> Definition:
+def definition(paths: tuple[str, ...], excluded: tuple[str, ...] = (), name: str = "unit") -> Definition:
     return Definition.undeclared(
-        ShardKey("unit"), command=("pytest", "tests/a"), paths=paths, excluded_paths=excluded
+        ShardKey(name), command=("pytest", "tests/a"), paths=paths, excluded_paths=excluded
     )
 
 
@@ -71,3 +72,66 @@ def test_a_file_that_appears_where_its_absence_counts_is_seen(path):
     tree = {"src/b/c.py": "1", "tests/a/t": "1"}
     first = replays.resolve(wanted, DictFacts(tree), {}).digest
     assert replays.resolve(wanted, DictFacts({**tree, path: "new"}), {}).digest != first
+
+
+def differing(one: DictFacts, other: DictFacts) -> tuple[set[str], set[str]]:
+    """Return where two trees differ, and where only one has a folder, as `store.facts.Differing` has it."""
+    everywhere = {""}
+    for tree in (one, other):
+        everywhere |= {f"{folder}/{name}".lstrip("/") for folder, names in tree.folders.items() for name in names}
+    changed = {path for path in everywhere if one.entry(path) != other.entry(path)}
+    turned = {path for path in changed if _is_folder(one.entry(path)) != _is_folder(other.entry(path))}
+    return {path for path in changed if not any(path.startswith(f"{above}/") for above in turned)}, turned
+
+
+def _is_folder(entry: object) -> bool:
+    return entry is not None and entry.mode == MODE_FOLDER
+
+
+def _whole(tree: dict[str, str]) -> dict[str, str]:
+    """Return a tree in which nothing lies below a file."""
+    return {path: text for path, text in tree.items() if not any(path.startswith(f"{file}/") for file in tree)}
+
+
+turning = st.dictionaries(st.sampled_from([*PATHS, "src/b", "tests", "data"]), st.sampled_from("12"), min_size=1)
+
+
+@given(history=st.lists(turning.map(_whole), min_size=2, max_size=8))
+def test_a_manifest_that_is_held_on_to_is_the_resolved_one(history):
+    shards = [definition(paths, name=f"s{number}") for number, paths in enumerate(SCOPES)]
+    replays = Replays()
+    followed, before = Followed(replays), None
+    for tree in history:
+        facts, told = DictFacts(tree), {}
+        if before is not None:
+            followed.move(*differing(before, facts))
+        for one in shards:
+            expected = outcome(resolve, one, facts, None)
+            held = followed.held(one.key)
+            if held is not None:
+                assert held.digest_with(()) == expected, (one.paths, tree)
+            elif not isinstance(expected, tuple):
+                followed.hold(one, replays.resolve(one, facts, told))
+        before = facts
+
+
+def test_what_nothing_was_asked_of_is_held_on_to():
+    replays, wanted = Replays(), definition(("src/b",))
+    followed = Followed(replays)
+    first = DictFacts({"src/b/c.py": "1", "src/a.py": "1", "tests/a/t": "1"})
+    followed.hold(wanted, replays.resolve(wanted, first, {}))
+    beside = DictFacts({"src/b/c.py": "1", "src/a.py": "2", "tests/a/t": "2"})
+    followed.move(*differing(first, beside))
+    assert followed.held(wanted.key) is not None
+    within = DictFacts({"src/b/c.py": "2", "src/a.py": "2", "tests/a/t": "2"})
+    followed.move(*differing(beside, within))
+    assert followed.held(wanted.key) is None
+
+
+@pytest.mark.parametrize("after", [{"src/b/c.py": "1"}, {"src/b/c.py": "1", "tests": "a file"}])
+def test_nothing_is_held_on_to_that_was_asked_of_a_folder_that_is_gone(after):
+    replays, wanted = Replays(), definition(("src/b",))
+    followed, before = Followed(replays), DictFacts({"src/b/c.py": "1", "tests/a/t": "1"})
+    followed.hold(wanted, replays.resolve(wanted, before, {}))
+    followed.move(*differing(before, DictFacts(after)))
+    assert followed.held(wanted.key) is None

@@ -19,6 +19,7 @@ from gitledger.report.junit import junit_xml
 from gitledger.suites.junit import read_junit
 from gitledger.verdict.finding import blocking, note
 from gitledger.workflows.export_html import history_document
+from gitledger.workflows.export_matrix import _codes
 from gitledger.workflows.judge import verify
 
 GREEN = {"passed", "carried"}
@@ -66,32 +67,77 @@ def rows_of(document: dict, place: int) -> dict[str, dict]:
     return found
 
 
-def test_every_cell_of_every_commit_says_what_verify_says_of_that_commit(mixed, page):
-    document = page
-    assert len(document["columns"]) > 6
-    session, seen, barred = mixed.world.session(), set(), 0
+def holds_what_verify_says(document: dict, session, policy_from: str | None = None) -> tuple[set[str], int]:
+    """Hold each cell of each commit against `verify`, asked of that commit alone.
+
+    Return the states that occur, and how many receipts stand that a finding speaks against.
+    """
+    seen, barred = set(), 0
     for place, column in enumerate(document["columns"]):
-        said = verify(session, column["commit"]).encode()
+        found = verify(session, column["commit"], policy_from=policy_from)
+        said = found.encode()
         assert column["verdict"] == said["verdict"]
+        assert column["findings"] == _codes(found.verdict.findings)
+        covered = said["coverage"] and [said["coverage"][name] for name in ("covered", "total", "passed")]
+        assert column["coverage"] == covered
         shown = rows_of(document, place)
         blocked = {finding["subject"] for finding in said["findings"] if finding["blocks"]}
         for row in said["shards"]:
             name = row["name"] + (f"@{row['variant']}" if row["variant"] else "")
             cell = shown.pop(name)
             record = document["records"][cell["record"]]["id"] if cell["record"] is not None else None
-            assert (cell["verdict"], cell["reason"], cell["distance"], record) == (
+            assert (cell["verdict"], cell["reason"], cell["detail"], cell["distance"], record) == (
                 row["verdict"],
                 row["reason"],
+                row["detail"],
                 row["distance"],
                 row["record"],
             )
+            assert cell["changed"] == row["changed_paths"][: len(cell["changed"])]
             assert [document["records"][run]["id"] for run in cell["attempts"]] == row["attempts"]
             assert (cell["state"] in GREEN) == (row["verdict"] != "stale" and name not in blocked)
             seen.add(cell["state"])
             barred += row["verdict"] != "stale" and name in blocked
         assert not shown
+    return seen, barred
+
+
+def test_every_cell_of_every_commit_says_what_verify_says_of_that_commit(mixed, page):
+    assert len(page["columns"]) > 6
+    seen, barred = holds_what_verify_says(page, mixed.world.session())
     assert len(seen) > 5, "the world holds few states"
     assert barred, "no receipt that stands has a finding against it"
+
+
+WORLDS = {
+    "green": {"touched": 1, "seed": 7},
+    "merges": {"merges": True, "seed": 3},
+    "beyond ancestry": {"merges": True, "seed": 4, "more": "carry: {from: same-manifest}\n"},
+    "a policy's ref": {"merges": True, "seed": 5, "more": "carry: {from: policy-ref}\n", "policy_from": "main~3"},
+    "nothing carried": {"seed": 6, "policy": "max_age_days: 1", "allow_carried": False},
+    "strict": {
+        "seed": 8,
+        "touched": 3,
+        "more": "merge: {environment: strict}\n",
+        "policy": "require_merged: true",
+    },
+}
+
+
+@pytest.mark.parametrize("kind", WORLDS)
+def test_what_commits_share_makes_no_cell_another_than_verify_says(kind, tmp_path, make_world):
+    """All commits of a report are judged with one memory; of any kind of history each is what it is alone."""
+    options = dict(WORLDS[kind])
+    policy_from, allow_carried = options.pop("policy_from", None), options.pop("allow_carried", True)
+    world = make_world(
+        tmp_path, **{"shards": 7, "commits": 11, "lanes": False, "allow_carried": allow_carried, **options}
+    )
+    session = world.session()
+    document = history_document(session, session.repo.head(), limit=50, policy_from=policy_from)
+    assert len(document["columns"]) > 6
+    seen, _ = holds_what_verify_says(document, session, policy_from)
+    assert ("carried" in seen) is allow_carried
+    assert len(seen) > 2
 
 
 def test_the_newest_commits_receipts_are_those_of_log(mixed, page):
@@ -141,19 +187,21 @@ from gitledger.workflows.session import open_session
 import os
 now = datetime.now(UTC)
 session = open_session(Path(), environ=os.environ, home=Path(os.environ["HOME"]), now=lambda: now)
-history = lambda: look_along(session, session.repo.head(), limit=50)
-one, three = (draw(history(), processes=number).encode() for number in (1, 3))
-print(json.dumps([one == three, len(one["columns"])]))
+history = lambda: look_along(session, session.repo.head(), limit=100)
+one, two = (draw(history(), processes=number).encode() for number in (1, 2))
+print(json.dumps([one == two, len(one["columns"])]))
 """
 
 
-def test_several_processes_draw_what_one_would(mixed):
-    done = subprocess.run(
-        [sys.executable, "-c", TWICE], cwd=mixed.world.path, env=mixed.world.env, capture_output=True, check=True
-    )
+def test_several_processes_draw_what_one_would(tmp_path, make_world):
+    """Values come and go there in another order, so whatever is known by its identity must be kept."""
+    more = "carry: {from: policy-ref}\n"
+    world = make_world(tmp_path, shards=25, commits=70, merges=True, seed=13, lanes=False, more=more)
+    command = [sys.executable, "-c", TWICE]
+    done = subprocess.run(command, cwd=world.path, env=world.env, capture_output=True, check=True)
     same, columns = json.loads(done.stdout)
     assert same
-    assert columns > 6
+    assert columns > 40
 
 
 def test_the_page_names_its_script_and_style_by_their_digests_and_allows_nothing_else():

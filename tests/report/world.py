@@ -110,6 +110,10 @@ class World:
     lanes: bool = True
     touched: int = 2
     policy: str = ""
+    allow_carried: bool = True
+    more: str = ""
+    """Further lines of the configuration."""
+    merges: bool = False
     rng: random.Random = field(init=False)
     env: dict[str, str] = field(init=False)
     lines: dict[CommitId, list[bytes]] = field(default_factory=dict)
@@ -173,9 +177,10 @@ class World:
         return (
             "version: 1\nrepository: an-example\nshards:\n"
             + "".join(rows)
-            + "coverage: {fail_under: 80}\npolicy:\n  allow_carried: true\n"
+            + f"coverage: {{fail_under: 80}}\npolicy:\n  allow_carried: {str(self.allow_carried).lower()}\n"
             + f"  allowed_signers: [{', '.join(SIGNERS)}]\n  revokers: [alice@example.org]\n"
             + (f"  {self.policy}\n" if self.policy else "")
+            + self.more
             + lanes
         )
 
@@ -207,6 +212,7 @@ class World:
         ]
         who = ["Alice <alice@example.org>", "Bob <bob@example.org>", "Chen <chen@example.org>"]
         start = self.now - SPACING * (self.commits + 2)
+        beside: dict[str, str] = {}
         for number in range(self.commits):
             if number == 0:
                 files, summary = self._files(), "Start"
@@ -218,12 +224,25 @@ class World:
                     files, summary = {"README.md": f"{number}\n"}, "Reword the README"
             if self.hostile and number == self.commits - 1:
                 summary = f"{XSS} \u202e|`x` @everyone"
+            beside = files if self.merges and number % 4 == 2 else beside
+            if self.merges and number and number % 4 == 0:
+                files = {**beside, **files}
             when = int((start + SPACING * number).timestamp())
             stamp = f"{self.rng.choice(who)} {when} +0000"
-            yield f"commit refs/heads/main\nauthor {stamp}\ncommitter {stamp}\n".encode()
+            branch = "side" if self.merges and number % 4 == 2 else "main"
+            yield f"commit refs/heads/{branch}\nmark :{number + 1}\nauthor {stamp}\ncommitter {stamp}\n".encode()
             yield _data(summary.encode())
+            yield self._parents(number)
             for path, text in files.items():
                 yield f"M 100644 inline {path}\n".encode() + _data(text.encode())
+
+    def _parents(self, number: int) -> bytes:
+        """Return whom a commit follows: of every four the third is made beside the fourth, and merged by the next."""
+        if not self.merges or number == 0:
+            return b""
+        first = {2: number, 3: number - 1}.get(number % 4, number)
+        merged = number - 1 if number % 4 == 0 else None
+        return b"from :%d\n" % first + (b"merge :%d\n" % merged if merged else b"")
 
     # --- evidence ---
 

@@ -131,3 +131,22 @@ def test_a_tree_that_this_clone_lacks_is_an_error_and_not_an_absence(objects):
     with pytest.raises(StoreError) as caught:
         CommitFacts(objects, TreeId("2" * 40)).entry("src")
     assert caught.value.code == "object-missing"
+
+
+def test_where_two_commits_differ_is_named_folder_by_folder_and_nothing_else_is_read(git_repo):
+    git_repo.commit({"src/a/one.py": "1", "src/a/two.py": "2", "src/b/one.py": "1", "data": "d", "same/x/y": "1"})
+    (git_repo.path / "data").unlink()
+    git_repo.write("src/a/one.py", "changed")
+    git_repo.write("src/b/one.py", "1", mode=0o755)
+    git_repo.commit({"data/new/deep.py": "n", "src/a/three.py": "3"})
+    objects = Counting(LibgitObjects(git_repo.path / ".git"))
+    cache = TreeCache(objects)
+    old, new = facts_of(git_repo, objects, "HEAD~", cache), facts_of(git_repo, objects, "HEAD", cache)
+    found = old.differing(new)
+    named = {"", "src", "src/a", "src/a/one.py", "src/a/three.py", "src/b", "src/b/one.py", "data"}
+    assert (found.paths, found.turned) == (named, {"data"})
+    assert objects.trees_read == 8, "the roots, src, src/a and src/b, of each commit"
+    assert new.differing(old) == found
+    assert not old.differing(old).paths
+    listed = git_repo.git("diff-tree", "-r", "--name-only", "HEAD~", "HEAD").split("\n")
+    assert all(path in found.paths or path.startswith("data/") for path in listed)

@@ -802,8 +802,8 @@ RULES = (
         "the threshold comes from the trusted commit",
         "w:a_threshold_lowered_in_the_change",
         "workflows/gather",
-        "rule = coverage_rule(repo, trusted.commit, trusted.config)",
-        "rule = coverage_rule(repo, target, own)",
+        "rule = known.coverage_rule(trusted.commit, trusted.config)",
+        "rule = known.coverage_rule(target, own)",
     ),
     _check(
         "another way to count coverage blocks",

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gitledger.records.envelope import decode_line
+from gitledger.verdict.acceptance import signatories
+from gitledger.verdict.memory import Memory
+from gitledger.verdict.plan import describe_choice
+from gitledger.verdict.tests_policy import TestLists
 from gitledger.verdict.union import form_union
+from gitledger.verdict.verify import ignored_records, judge
 
 LAW = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -333,3 +340,88 @@ def _counts_against(red: Any, green: Any, situation: Any) -> bool:
         and "other-command" not in red.receipt.reasons
         and situation.signatories.judge(red.opened, red.ended_at).accepted
     )
+
+
+# A report judges one commit after another with one memory
+
+AWAY = {
+    "head": {"head": 0, "parent": 1, "fork": 1, "grandparent": 2, "root": 3},
+    "parent": {"parent": 0, "grandparent": 1, "root": 2},
+    "fork": {"fork": 0, "grandparent": 1, "root": 2},
+    "grandparent": {"grandparent": 0, "root": 1},
+    "root": {"root": 0},
+    "branch": {"branch": 0, "root": 2},
+}
+"""How far each commit's ancestors are, itself included: `head` merges `parent` and `fork`, `branch` is not merged."""
+ANYWHERE = st.sampled_from([*AWAY, "parent", "grandparent", "root"])
+EVENTS = st.lists(
+    st.one_of(receipts(ANYBODY), receipts(TRUSTED), others(("merged", "revoke"), ANYBODY)), max_size=9
+)
+INPUTS = st.fixed_dictionaries({name: st.sampled_from(["same", "same", "others"]) for name in AWAY})
+TREES = st.fixed_dictionaries({name: st.sampled_from([name, name, "head"]) for name in AWAY})
+VISITS = st.lists(st.sampled_from(list(AWAY)), min_size=4, max_size=9)
+
+
+def seen_from(base: Any, world: Any, target: str, shards: Mapping[str, Any], memory: Memory, *, cut: bool) -> Any:
+    """Return the situation of one commit, of evidence and shards that all of them share."""
+    away = {world.commits[name].id: distance for name, distance in AWAY[target].items()}
+    stations = tuple(replace(one, distance=away.get(one.commit)) for one in base.stations)
+    commit = world.commits[target]
+    return replace(
+        base,
+        commit=commit.id,
+        tree=commit.tree_id,
+        stations=stations,
+        shards=shards[commit.inputs],
+        history_cut=cut,
+        signatories=signatories(
+            base.config.policy,
+            base.signatories.signers,
+            base.now,
+            [one.evidence for one in stations],
+            settled=memory.settled,
+        ),
+        memory=memory,
+    )
+
+
+def all_said(situation: Any) -> tuple[Any, ...]:
+    """Return everything that a judgement says, and the receipts that it looked at."""
+    union = form_union(situation)
+    verdict = judge(union, situation, TestLists(), ())
+    return (
+        verdict.passed,
+        [finding.encode() for finding in verdict.findings],
+        [describe_choice(choice) for choice in union.choices],
+        [
+            ([item.held.id for item in one.candidates], [item.held.id for item in one.beyond], one.untrusted)
+            for one in union.fields
+        ],
+        ignored_records(union, situation),
+    )
+
+
+@settings(LAW, max_examples=60)
+@given(WORLDS, st.lists(HISTORY, max_size=3), INPUTS, TREES, VISITS, st.data())
+def test_law_what_commits_share_changes_no_judgement(new_world, given_, history, inputs, trees, visits, data):
+    world = build(new_world, given_, [])
+    for name, distance in AWAY["head"].items():
+        world.commit(name, distance=distance, from_ref=name != "head" and given_["from_ref"])
+    for name, commit in world.commits.items():
+        commit.inputs, commit.tree = inputs[name], trees[name]
+    for event in chain.from_iterable(history):
+        apply(world, replace(event, place=data.draw(ANYWHERE)))
+    base = world.situation()
+    shards = {
+        kind: tuple(
+            world._target(one, next(c for c in world.commits.values() if c.inputs == kind))
+            for one in world.shards.values()
+        )
+        for kind in set(inputs.values())
+    }
+    memory = Memory()
+    for target in visits:
+        cut = data.draw(st.booleans())
+        alone = seen_from(base, world, target, shards, Memory(), cut=cut)
+        together = seen_from(base, world, target, shards, memory, cut=cut)
+        assert all_said(together) == all_said(alone), target

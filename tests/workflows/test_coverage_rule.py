@@ -15,8 +15,8 @@ BASE = "version: 1\nrepository: demo\nshards: {unit: {command: pytest}}\n"
 
 
 def rule(files: dict[str, str], more: str = ""):
-    repo = SimpleNamespace(file_at=lambda _, name: files[name].encode() if name in files else None)
-    return coverage_rule(repo, "c", load_config((BASE + more).encode(), source="config"))
+    read = lambda name: files[name].encode() if name in files else None  # noqa: E731
+    return coverage_rule(read, load_config((BASE + more).encode(), source="config"))
 
 
 @pytest.mark.parametrize(
