@@ -29,8 +29,8 @@ def main() -> NoReturn:
 
         run(early=early)
     finally:
-        if early is not None and not early.is_taken:
-            early.abandon()
+        if early is not None:
+            early.abandon()  # nothing where it was heard
 
 
 def _early(words: list[str]) -> EarlyLook | None:

@@ -100,8 +100,6 @@ class BegunLook:
 
         early = output.early
         self._began_s = time.monotonic() if early is None else early.began_s
-        if early is not None:
-            early.is_taken = repo.worktree is not None
         self._edits = None if repo.worktree is None else Edits(repo.git, early)
 
     def taken(self) -> Edits | None:

@@ -25,19 +25,17 @@ LARGE_INDEX_BYTES = 1 << 19
 TIMEOUT_S = 600.0
 MAX_BYTES = 512 << 20
 _SIGTERM = 15
+_DIES_WITHIN_S = 0.5
+"""A git that waits for a file system that is gone doesn't; it is left alone then."""
 
 
 class EarlyLook:
-    """A `git status` that runs; `index` is how the index stood before, `began_s` a `time.monotonic` second.
-
-    `is_taken`: somebody has asked for it, in whatever thread, and will hear or abandon it.
-    """
+    """A `git status` that runs; `index` is how the index stood before, `began_s` a `time.monotonic` second."""
 
     def __init__(self, folder: str, index: os.stat_result, began_s: float, child: int, output: int) -> None:
         self.folder = folder
         self.index = index
         self.began_s = began_s
-        self.is_taken = False
         self._child = child
         self._output = output
 
@@ -82,10 +80,18 @@ class EarlyLook:
         return None
 
     def abandon(self) -> None:
-        """Let git end; nobody wants to know any more."""
-        if self._child >= 0:
-            os.kill(self._child, _SIGTERM)
-            self.said()
+        """Let git end, and wait no longer than it takes to die; nobody wants to know any more."""
+        child, self._child = self._child, -1
+        if child < 0:
+            return
+        os.close(self._output)
+        try:
+            os.killpg(child, _SIGTERM)  # whatever it has started as well
+            until_s = time.monotonic() + _DIES_WITHIN_S
+            while os.waitpid(child, os.WNOHANG)[0] == 0 and time.monotonic() < until_s:
+                time.sleep(0.002)
+        except (ProcessLookupError, ChildProcessError, PermissionError):
+            return  # it has ended
 
 
 def look_early(env: Mapping[str, str]) -> EarlyLook | None:

@@ -13,13 +13,13 @@ __all__ = ["Edits"]
 
 
 class Edits(Meanwhile[Survey]):
-    """Looks for edits of the work tree that `git` is run in; `with` is left once git has ended.
+    """Looks for edits of the work tree that `git` is run in; `with` is left once git has ended, or by an error.
 
     `begun` is a look that began before the repository was opened.
     """
 
     def __init__(self, git: Git, begun: EarlyLook | None = None) -> None:
-        super().__init__(partial(survey, git, begun))
+        super().__init__(partial(survey, git, begun), may_be_left=True)
 
     def survey(self) -> Survey:
         """Return what was found; raises `StoreError`."""

@@ -13,13 +13,18 @@ T = TypeVar("T")
 
 
 class Meanwhile(Generic[T]):
-    """Makes the call at once; leaving `with` waits for its end, and `result` gives what it returned or raised."""
+    """Makes the call at once; leaving `with` waits for its end, and `result` gives what it returned or raised.
 
-    def __init__(self, call: Callable[[], T]) -> None:
+    One that `may_be_left` only reads: where something is raised meanwhile, nobody waits for it any more, nor does
+    the process before it ends.
+    """
+
+    def __init__(self, call: Callable[[], T], *, may_be_left: bool = False) -> None:
         self._call = call
         self._found: list[T] = []
         self._error: BaseException | None = None
-        self._thread = Thread(target=self._run)
+        self._may_be_left = may_be_left
+        self._thread = Thread(target=self._run, daemon=may_be_left)
         self._thread.start()
 
     def _run(self) -> None:
@@ -41,4 +46,5 @@ class Meanwhile(Generic[T]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._thread.join()
+        if kind is None or not self._may_be_left:
+            self._thread.join()

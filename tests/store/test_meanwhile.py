@@ -43,3 +43,18 @@ def test_leaving_waits_for_its_end_whatever_is_raised_meanwhile():
     with pytest.raises(ZeroDivisionError), Meanwhile(work):
         fail()
     assert done == [True]
+
+
+def test_one_that_may_be_left_is_awaited_only_where_nothing_is_raised():
+    go, done = threading.Event(), []
+
+    def work() -> None:
+        go.wait(30)
+        done.append(True)
+
+    with pytest.raises(ZeroDivisionError), Meanwhile(work, may_be_left=True):
+        raise ZeroDivisionError
+    assert done == []
+    with Meanwhile(work, may_be_left=True):
+        go.set()
+    assert True in done
