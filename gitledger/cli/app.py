@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import importlib
 import os
@@ -182,6 +183,7 @@ def app(ctx: click.Context, directory: str | None, quiet: bool, verbose: bool, n
 app.help = _with_breaks(app.help)
 
 
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 SWITCH_S = 0.0002
 """A thread that only starts git and reads what it says waits for no more than this, while we load and decode."""
 
@@ -237,6 +239,11 @@ def _run(arguments: list[str], *, early: EarlyLook | None, as_json: bool) -> int
     except Exception as error:
         if os.environ.get("GITLEDGER_DEBUG"):
             raise
+        if isinstance(error, OSError) and error.errno in _NO_ROOM:
+            where = ascii(os.fsdecode(error.filename2 or error.filename or "a file"))[1:-1]
+            text = f"{where} can't be written: {error.strerror}"
+            hint = "make room there (TMPDIR names another folder for temporary files)"
+            return show_error("no-room", text, hint, EXIT_USAGE, as_json=as_json)
         text = f"our own fault: {type(error).__name__}: {error}".splitlines()[0]
         hint = "run it again with GITLEDGER_DEBUG=1 and report what it prints"
         return show_error("internal", text, hint, EXIT_FAULT, as_json=as_json)

@@ -178,13 +178,24 @@ def _tracked(git: Git, *, walk: bool, begun: EarlyLook | None = None) -> _Tracke
     for path in submodules:
         inside = git.folder / path
         if (inside / ".git").exists():
-            # Its files are those that lie here, whatever `core.worktree` there says.
-            below = _tracked(replace(git, folder=inside, git_dir=None, work_tree=inside), walk=False)
+            below = _tracked_below(git, path)
             found.changed.extend(f"{path}/{changed}" for changed in below.changed)
             found.absent.extend(f"{path}/{absent}" for absent in below.absent)
         else:
             found.absent.append(f"{path}/")
     return found
+
+
+def _tracked_below(git: Git, path: str) -> _Tracked:
+    """Return what can be said of a submodule: of the files that lie here, whatever its `core.worktree` says."""
+    inside = git.folder / path
+    try:
+        return _tracked(replace(git, folder=inside, git_dir=None, work_tree=inside), walk=False)
+    except StoreError as error:
+        way = f"mend {ascii(f'{path}/.git')[1:-1]}, or take it away and `git submodule update --init`"
+        raise StoreError(
+            error.code, f"submodule {ascii(path)[1:-1]}: {error.message}", error.hint or way
+        ) from error
 
 
 def _compared(git: Git, original: Path, *, walk: bool, begun: EarlyLook | None) -> tuple[_Tracked, Sequence[str]]:
@@ -250,7 +261,10 @@ def _look_into(git: Git, original: Path) -> tuple[list[Indexed], list[str], Sequ
     except OSError:  # git will say what is wrong with it
         written_ns, suspects = 0, None
     if suspects is None:
-        entries = [Indexed.of(line) for line in _index(git)]
+        try:
+            entries = [Indexed.of(line) for line in _index(git)]
+        except StoreError as error:
+            raise StoreError(error.code, error.message, _remade(git, original)) from error
         merged = [entry for entry in entries if entry.stage == "0"]
         submodules: Sequence[str] = [entry.path for entry in entries if entry.mode == "160000"]
     else:
@@ -263,6 +277,13 @@ def _look_into(git: Git, original: Path) -> tuple[list[Indexed], list[str], Sequ
         elif _is_doubtful(entry, found, written_ns):
             doubtful.append(entry)
     return doubtful, absent, submodules
+
+
+def _remade(git: Git, index: Path) -> str:
+    """Return the command that makes a damaged index anew; what was staged is lost, and nothing else."""
+    import shlex
+
+    return f"rm {shlex.quote(str(index))} && git -C {shlex.quote(str(git.folder))} reset (if it is damaged)"
 
 
 def _written_ns(index: os.stat_result) -> int:

@@ -375,6 +375,20 @@ def a_full_disk(place):
     place.args = RECORD
 
 
+@case(2, "no-room")
+def a_full_disk_of_temporary_files(place):
+    """git is asked with a copy of the index where a flag may hide an edit."""
+    full = place.path.parent / "small"
+    full.mkdir()
+    mount(place, "-t", "tmpfs", "-o", "size=8k", "tmpfs", on=full)
+    names = "".join(f"100644 {'1' * 40} 0\tlib/{number:04}.txt\n" for number in range(200))
+    place.git("update-index", "--add", "--index-info", input=names.encode())
+    place.git("update-index", "--assume-unchanged", "src/alpha.py")
+    place.env["TMPDIR"] = str(full)
+    place.undo.append(lambda: place.env.pop("TMPDIR"))
+    place.args = ["plan"]
+
+
 # --- tools and environment --------------------------------------------------------------------------------------
 
 

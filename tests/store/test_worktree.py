@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -405,8 +406,19 @@ def test_a_submodule_that_was_never_fetched_counts_where_it_is_an_input(outer):
 
 def test_a_submodule_that_git_cannot_read_is_an_error_and_not_clean(outer):
     shutil.rmtree(outer.path / ".git/modules/vendor/lib")
-    with pytest.raises(StoreError):
+    with pytest.raises(StoreError, match="submodule vendor/lib: ") as caught:
         state_of(outer)
+    assert "vendor/lib/.git" in caught.value.hint
+
+
+def test_a_damaged_index_is_an_error_that_names_what_makes_it_anew(repo):
+    index = repo.path / ".git/index"
+    index.write_bytes(b"garbage" * 30)
+    with pytest.raises(StoreError) as caught:
+        state_of(repo)
+    command = caught.value.hint.removesuffix(" (if it is damaged)")
+    subprocess.run(["sh", "-c", command], env=dict(repo.env), check=True)
+    assert not state_of(repo).dirty
 
 
 def test_a_linked_work_tree_is_judged_by_its_own_index(repo, tmp_path):
