@@ -192,10 +192,11 @@ def _tracked_below(git: Git, path: str) -> _Tracked:
     try:
         return _tracked(replace(git, folder=inside, git_dir=None, work_tree=inside), walk=False)
     except StoreError as error:
+        if error.code != "git-failed":
+            raise
         way = f"mend {ascii(f'{path}/.git')[1:-1]}, or take it away and `git submodule update --init`"
-        raise StoreError(
-            error.code, f"submodule {ascii(path)[1:-1]}: {error.message}", error.hint or way
-        ) from error
+        text = f"submodule {ascii(path)[1:-1]}: {error.message}"
+        raise StoreError("git-failed", text, error.hint or way) from error
 
 
 def _compared(git: Git, original: Path, *, walk: bool, begun: EarlyLook | None) -> tuple[_Tracked, Sequence[str]]:
@@ -264,7 +265,8 @@ def _look_into(git: Git, original: Path) -> tuple[list[Indexed], list[str], Sequ
         try:
             entries = [Indexed.of(line) for line in _index(git)]
         except StoreError as error:
-            raise StoreError(error.code, error.message, _remade(git, original)) from error
+            error.hint = _remade(git, original)
+            raise
         merged = [entry for entry in entries if entry.stage == "0"]
         submodules: Sequence[str] = [entry.path for entry in entries if entry.mode == "160000"]
     else:
