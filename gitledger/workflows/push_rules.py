@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import fnmatch
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from gitledger.config.schema import HooksConfig
 from gitledger.dataclass import dataclass
 from gitledger.errors import ConfigError, LedgerError, StoreError
 from gitledger.records.ids import CommitId
+from gitledger.report.text import escaped
 from gitledger.store.remote import remote_names
 from gitledger.store.repository import Repository
+from gitledger.wording import few, shell_word
 from gitledger.workflows.trusted import read_config
 
 __all__ = ["Rules", "known_remote", "own_rules", "rules_of_remote"]
 
 _ASK_S = 10.0
 """How long a remote may take to name its default branch."""
+_MAX_TOLD = 800
+"""Characters of what is said of a remote's branches: anybody may name one."""
 _FETCH = (
     *("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"),
     *("--no-auto-maintenance", "--refmap="),
@@ -91,9 +95,10 @@ def rules_of_remote(
         return replace(none, unknown=error.message)
     none = replace(none, source=source)
     if commit is None:
-        text = f"{source} names no default branch, so there is no policy: this push is not judged"
-        mend = "" if known is None else f"; where it has one: git remote set-head {known} BRANCH"
-        return replace(none, absent=text + mend)
+        try:
+            return replace(none, absent=_without_default(repo, name, known))
+        except StoreError as error:
+            return replace(none, unknown=error.message)
     try:
         hooks = read_config(repo, commit).hooks
     except ConfigError as error:
@@ -101,6 +106,37 @@ def rules_of_remote(
             raise
         return replace(none, absent=f"no configuration at {source} yet: this push is not judged")
     return Rules(hooks=hooks, mode=own or hooks.pre_push, commit=commit, source=source)
+
+
+def _without_default(repo: Repository, name: str, known: str | None) -> str:
+    """Return why nothing at the remote judges this push, and what helps: most often it is the very first one.
+
+    Raises `StoreError` where the remote does not answer.
+    """
+    asked = repo.git.run("ls-remote", "--", name, f"{_HEADS}*", timeout_s=_ASK_S)
+    branches = [line.partition("\t")[2].removeprefix(_HEADS) for line in asked.text.splitlines()]
+    if not branches:
+        return (
+            f"{name} has no branch yet: this is the first push to it, and nothing there says by what policy to "
+            "judge, so it is not judged. Later pushes are, by the policy of the branch that is the default there. "
+            "What your evidence is worth by your own policy, `git ledger verify` says"
+        )
+    text = f"{name} has branches and no default one (its HEAD names none of them), so this push is not judged"
+    if known is None:
+        return text
+    likely = _likely(branches, repo.config("init.defaultBranch"))
+    is_here = repo.objects.read_ref(f"refs/remotes/{known}/{likely}") is not None
+    mend = "" if is_here else f"git fetch {shell_word(known)} && "
+    mend += f"git remote set-head {shell_word(known)} {shell_word(likely)}"
+    rest = [branch for branch in branches if branch != likely]
+    others = f" (there is also {few(rest)})" if rest else ""
+    return escaped(f"{text}; to judge by the policy of {likely}{others}: {mend}", _MAX_TOLD)
+
+
+def _likely(branches: Sequence[str], configured: str | None) -> str:
+    """Return which of these branches is likely meant to be the default one."""
+    usual = [name for name in (configured, "main", "master") if name in branches]
+    return next((name for name in usual if name), branches[0])
 
 
 def own_rules(repo: Repository, remote: str | None, branch: str, at_remote: str) -> Rules | None:

@@ -271,11 +271,50 @@ def test_a_remote_whose_head_names_no_branch_is_said_to_have_no_policy_and_how_i
     hosted.repo.git("remote", "set-head", "-d", "origin")
     hosted.repo.git("--git-dir", str(hosted.server), "symbolic-ref", "HEAD", "refs/heads/master")
     done = push(hosted, "origin", "main:topic")
-    assert (done.returncode, "origin names no default branch" in done.stdout) == (0, True)
-    assert "git remote set-head origin BRANCH" in done.stdout
-    hosted.repo.git("remote", "set-head", "origin", "main")
+    assert (done.returncode, "origin has branches and no default one" in done.stdout) == (0, True)
+    (told,) = (line for line in done.stdout.splitlines() if "no default one" in line)
+    assert told.endswith("to judge by the policy of main: git remote set-head origin main")
+    typed(hosted, told)
     assert push(hosted, "origin", "main:another").returncode == 1
     assert push(hosted, "origin", "main").returncode == 1
+
+
+def test_a_default_branch_that_was_never_fetched_is_fetched_by_what_is_told_to_type(make_pushing):
+    """As in a clone of a single branch: `git remote set-head` alone would know no such branch."""
+    hosted = make_pushing()
+    hosted.ledger("init")
+    hosted.repo.git("push", "-q", "--no-verify", "origin", "main~1:refs/heads/aside")
+    hosted.repo.git("remote", "set-head", "-d", "origin")
+    hosted.repo.git("update-ref", "-d", "refs/remotes/origin/main")
+    hosted.repo.git("--git-dir", str(hosted.server), "symbolic-ref", "HEAD", "refs/heads/master")
+    done = push(hosted, "origin", "main:topic")
+    (told,) = (line for line in done.stdout.splitlines() if "no default one" in line)
+    assert "to judge by the policy of main (there is also aside): git fetch origin && " in told
+    typed(hosted, told)
+    assert push(hosted, "origin", "main:another").returncode == 1
+
+
+def typed(hosted, told: str) -> None:
+    """Type what a line of the hook ends in."""
+    command = told.rpartition(": ")[2]
+    subprocess.run(command, shell=True, cwd=hosted.path, env=dict(hosted.repo.env), check=True, timeout=60)
+
+
+def test_of_an_empty_remote_a_newcomer_learns_that_this_is_the_first_push_and_what_comes(make_pushing, make_repo):
+    hosted = make_pushing()
+    hosted.record("it")
+    hosted.repo.git("remote", "remove", "origin")
+    hosted.repo.git("remote", "add", "origin", str(make_repo("fresh.git", "--bare").path))
+    hosted.ledger("init")
+    done = push(hosted, "origin", "main")
+    assert (done.returncode, "set-head" in done.stdout) == (0, False), done.stdout
+    (told,) = (line for line in done.stdout.splitlines() if "origin has no branch yet" in line)
+    assert "this is the first push to it" in told
+    assert "published 1 record to origin" in done.stdout
+    assert hosted.ledger("verify").status == 0, "as it is told to type, right then"
+    hosted.repo.commit({"src/a": "3"})
+    done = push(hosted, "origin", "main")
+    assert (done.returncode, "evidence failed (policy origin/main)" in done.stdout) == (1, True), done.stdout
 
 
 def test_no_variable_says_of_a_push_that_it_is_our_own(make_pushing):
