@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import field, replace
 
 from gitledger.dataclass import dataclass
 from gitledger.errors import ConfigError, LedgerError, UsageError
+from gitledger.records.ids import CommitId
 from gitledger.store.refs import INBOX_PREFIX
 from gitledger.store.repository import Repository
 from gitledger.store.ssh_sharing import one_connection
@@ -181,10 +183,10 @@ def _judge_line(
     commit = None
     try:
         commit = session.repo.resolve(line.local_oid)
-        verdict = verify(session, commit, policy_from=rules.commit)
+        verdict = _verdict(session, commit, rules.commit, rules.source)
         if runs is not None and not verdict.verdict.passed:
             result.messages.append(runs.of(session, commit, policy_from=rules.commit, left_s=left_s))
-            verdict = verify(session, commit, policy_from=rules.commit)
+            verdict = _verdict(session, commit, rules.commit, rules.source)
     except LedgerError as error:
         if commit is None and _is_no_commit(session.repo, line.local_oid):
             return
@@ -201,6 +203,23 @@ def _judge_line(
         result.refuse(f"{line.remote_ref}: evidence failed (policy {rules.source}); the push is stopped")
     else:
         result.messages.append(f"{line.remote_ref}: evidence failed (policy {rules.source}); only a warning")
+
+
+def _verdict(session: Session, commit: CommitId, trusted: CommitId, source: str) -> Verified:
+    """Return the verdict by the policy of `trusted`, which its findings call as shortly as it can be typed."""
+    found = verify(session, commit, policy_from=_typed(session.repo, trusted, source))
+    if found.case.trusted.commit == trusted:
+        return found
+    return verify(session, commit, policy_from=trusted)  # a fetch has moved the name meanwhile
+
+
+def _typed(repo: Repository, trusted: CommitId, source: str) -> str:
+    """Return `source` where it names this very commit here, else twelve digits, else all of them."""
+    for word in (source, trusted[:12]):
+        with suppress(LedgerError):  # it means nothing here, or several things
+            if repo.resolve(word) == trusted:
+                return word
+    return trusted
 
 
 def _is_no_commit(repo: Repository, oid: str) -> bool:

@@ -317,6 +317,28 @@ def test_of_an_empty_remote_a_newcomer_learns_that_this_is_the_first_push_and_wh
     assert (done.returncode, "evidence failed (policy origin/main)" in done.stdout) == (1, True), done.stdout
 
 
+@pytest.mark.parametrize("known", ["tracked", "never fetched", "beside a tag of that name"])
+def test_what_the_hook_tells_to_type_names_the_policy_shortly(make_pushing, known):
+    """By the ref that it was taken from, where that names it here, else by twelve digits; never by forty."""
+    hosted = make_pushing()
+    hosted.ledger("init")
+    trusted = hosted.head("origin/main")
+    if known == "never fetched":
+        hosted.repo.git("update-ref", "--no-deref", "-d", "refs/remotes/origin/HEAD")
+        hosted.repo.git("update-ref", "-d", "refs/remotes/origin/main")
+    changed = (hosted.path / ".gitledger/config.yaml").read_text().replace("paths: [src,", "paths: [src/a,")
+    hosted.repo.commit({".gitledger/config.yaml": changed})
+    if known == "beside a tag of that name":  # whoever may push may have pushed it, and git would read it first
+        hosted.repo.git("tag", "origin/main", "main")
+    hosted.record("it")
+    done = push(hosted, "origin", "main:topic")
+    assert (done.returncode, trusted in done.stdout) == (1, False), done.stdout
+    word = "origin/main" if known == "tracked" else trusted[:12]
+    command = f"git ledger verify --policy-from {word} --accept-shards"
+    assert f"try: {command} (" in done.stdout
+    assert hosted.ledger(*command.split()[2:]).out.endswith("verdict: passed\n")
+
+
 def test_no_variable_says_of_a_push_that_it_is_our_own(make_pushing):
     """What we start gets one, and hands it on: a server's hook that pushes to a mirror is nobody's ledger."""
     hosted = make_pushing()
