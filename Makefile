@@ -8,6 +8,8 @@ VENV_LANES ?= .venv-lanes
 BIN_LANES := $(VENV_LANES)/bin
 STAMP_LANES := $(VENV_LANES)/.installed
 TORCH ?= torch==2.13.0
+# One worker more than there are cores: many a test waits for a process that it has started, or for a time-out.
+WORKERS ?= $$(($$(getconf _NPROCESSORS_ONLN) + 1))
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-lanes docs test test-browser test-docs test-package test-lanes test-real test-slurm test-night lint fmt types layers check bench fuzz install
@@ -39,7 +41,7 @@ docs: $(STAMP) ## the documentation as a site in .site/, strictly
 
 test: $(STAMP) ## the test suite
 	$(BIN)/python -m compileall -q gitledger  # thousands of commands are started; none should compile us anew
-	$(BIN)/python -m pytest -n auto --dist worksteal -q
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q
 
 test-lanes: $(STAMP_LANES) ## the doctor for real: a CPU build of torch, two models out of packages (minutes)
 	GITLEDGER_TEST_TORCH=$(abspath $(BIN_LANES))/python $(BIN_LANES)/python -m pytest -q -m lanes --timeout 600 tests/lanes/test_real_doctor.py tests/lanes/test_release_day.py
