@@ -5,10 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-__all__ = ["ASIDES", "counted", "few", "from_top", "shell_word", "shortened", "suggested"]
+__all__ = ["ASIDES", "counted", "few", "from_top", "shell_word", "shortened", "suggested", "to_paste"]
 
 ASIDES = ("did you mean ", "known: ")
 """How hints begin that name what there is, and are nothing to type."""
+_PROGRAMS = (
+    "cd|chmod|chown|command|df|eval|export|git|kill|ls|mkdir|mv|pip|python|rm|ssh-add|ssh-keygen|sudo|unset"
+)
+_COMMAND = re.compile(rf"\A(?P<command>(?:[A-Z_]+=\S+ )*(?:{_PROGRAMS})\b[^()]*[^() ]) \((?P<aside>.*)\)\Z")
+"""A command, and what is said of it in parentheses behind."""
 
 
 def counted(number: int, one: str, many: str = "") -> str:
@@ -26,7 +31,16 @@ def suggested(hint: str) -> str:
     """Return what stands behind a message: `; try: ` and what to type or to do, or an aside by itself."""
     if not hint:
         return ""
-    return f"; {hint}" if hint.startswith(ASIDES) else f"; try: {hint}"
+    return f"; {hint}" if hint.startswith(ASIDES) else f"; try: {to_paste(hint)}"
+
+
+def to_paste(hint: str) -> str:
+    """Return a hint that runs as it is pasted into a shell: what is said of a command becomes a comment."""
+    return _COMMAND.sub(_commented, hint)
+
+
+def _commented(found: re.Match[str]) -> str:
+    return f"{found['command']}  # {found['aside']}"
 
 
 def from_top(*paths: str) -> str:

@@ -9,11 +9,11 @@
 # without), GITLEDGER_SIGNING_KEY (the runner's key, a path or the key itself). The clone needs its whole history.
 #
 # What it needs:
-#   * a key of the runners' own: `ssh-keygen -q -t ed25519 -N '' -C ci -f ci-key`;
-#     its private half (the file ci-key) is what GITLEDGER_SIGNING_KEY hands over (GitHub: LEDGER_KEY)
-#   * its public half in .gitledger/allowed_signers: `git ledger init --key ci-key --principal ci@ledger` adds it
+#   * a key of the runners' own: `ssh-keygen -q -t ed25519 -N '' -C ci -f ../ci-key`;
+#     its private half (../ci-key, never in the tree) is what GITLEDGER_SIGNING_KEY hands over (GitHub: LEDGER_KEY)
+#   * its public half in .gitledger/allowed_signers: `git ledger init --key ../ci-key --principal ci@ledger` adds it
 #   * its principal (ci@ledger) in policy.allowed_signers of .gitledger/config.yaml, and its fingerprint
-#     (`ssh-keygen -lf ci-key.pub`) in policy.ci_key_fingerprints; both count once they are on the main branch
+#     (`ssh-keygen -lf ../ci-key.pub`) in policy.ci_key_fingerprints; both count once they are on the main branch
 #   * git-ledger on PATH; until its first release `pip install git-ledger` finds nothing, so it is installed from a
 #     repository with this project: `pip install git+https://HOST/OWNER/git-ledger@COMMIT`
 set -eu

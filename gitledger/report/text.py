@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gitledger.manifest.leavings import ignoring_line, mend_dirt
 from gitledger.report.together import RUN, together
-from gitledger.wording import counted, few, shortened, suggested
+from gitledger.wording import counted, few, shortened, suggested, to_paste
 
 if TYPE_CHECKING:  # whoever records needs no judgement
     from gitledger.records.receipt import ShardReceipt
@@ -130,7 +130,7 @@ def status_text(
     ]
     failed = next((way for choice in stale if "--failed" in (way := way_out(choice))), "")
     if failed:
-        lines.append(f"next: {failed}")
+        lines.append(f"next: {to_paste(failed)}")
     elif stale and dirt:
         lines.append(f"next: {dirt}; then git ledger run")
     elif stale:

@@ -66,6 +66,10 @@ def test_one_is_singular_and_none_is_plural(number, text):
         ("git ledger sync", "; try: git ledger sync"),
         ("did you mean alpha?", "; did you mean alpha?"),
         ("known: alpha, beta", "; known: alpha, beta"),
+        ("git init (or give -C DIR)", "; try: git init  # or give -C DIR"),
+        ("GIT_DIR=x git fsck (it says (more) of it)", "; try: GIT_DIR=x git fsck  # it says (more) of it"),
+        ("give an existing one (with -C)", "; try: give an existing one (with -C)"),
+        ('rm "$(git rev-parse x)/y" && git init', '; try: rm "$(git rev-parse x)/y" && git init'),
     ],
 )
 def test_only_what_can_be_done_is_to_be_tried(hint, text):

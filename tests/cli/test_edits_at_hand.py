@@ -72,7 +72,7 @@ def test_a_shard_that_is_declared_and_not_committed_is_to_be_committed(make_proj
     project = make_project(CONFIG, {"src/a": "1"})
     project.repo.write(".gitledger/config.yaml", MORE)
     said = project.ledger(*args, expect=2).err
-    assert "no shard 'more' is declared [unknown-shard]; try: git commit :/.gitledger/config.yaml (" in said
+    assert "no shard 'more' is declared [unknown-shard]; try: git commit :/.gitledger/config.yaml  # " in said
     assert said.count("\n") == 1
     said = project.ledger(*args[:-1], "lints", expect=2).err
     assert "did you mean lint?" in said, "the commit would not mend this one"
@@ -85,7 +85,7 @@ def test_a_configuration_that_is_broken_in_the_commit_and_mended_beside_it_is_to
     assert "[config-value]; try: mend .gitledger/config.yaml\n" in said
     project.repo.write(".gitledger/config.yaml", CONFIG)
     said = project.ledger(*args, expect=2).err
-    assert "[config-value]; try: git commit :/.gitledger/config.yaml (" in said
+    assert "[config-value]; try: git commit :/.gitledger/config.yaml  # " in said
     assert said.count("\n") == 1
 
 
@@ -141,7 +141,7 @@ def test_after_a_failed_test_comes_a_look_at_it_and_not_the_same_run_again(make_
     )
     record = project.record("add", "--", "pytest", "-q", "tests", expect=1)["record"]
     look = f"git ledger show --tests --failed {record[:12]}"
-    mend = f"{look} (mend what failed, then git ledger record --shard add)"
+    mend = f"{look}  # mend what failed, then git ledger record --shard add"
     assert f"; try: {mend}\n" in project.ledger("verify", expect=1).out
     assert f"next: {mend}\n" in project.ledger("status").out
     assert "test_sum" in project.ledger(*look.split()[2:]).out

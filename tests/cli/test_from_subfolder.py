@@ -36,10 +36,10 @@ def typed(make_project):
         here = project.path / "src/deep"
         said = project.ledger("-C", "src/deep", *args, expect=None).err
         assert said.count(before) == 1, said
-        hint = re.sub(r" \(.*\)$", "", said.partition(before)[2].partition("\n")[0])
+        hint = said.partition(before)[2].partition("\n")[0]
         env = dict(project.repo.env) | {"GIT_EDITOR": "echo message >"}
         subprocess.run(["bash", "-c", hint], cwd=here, env=env, check=True, timeout=60)
-        return project, hint
+        return project, hint.partition("  # ")[0]
 
     return typed
 

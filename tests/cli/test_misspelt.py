@@ -32,7 +32,7 @@ def test_who_would_run_beside_edits_is_sent_to_record_and_not_to_wait(project, o
     """`--wait` is a word of similar letters, and waits for GPUs: no edit is committed by that."""
     said = project.ledger("run", option, expect=2).err
     assert "did you mean" not in said
-    assert "try: git ledger record --shard NAME (beside" in said
+    assert "try: git ledger record --shard NAME  # beside" in said
     project.repo.write("src/alpha.py", "def alpha():\n    return 1  # edited\n")
     done = project.ledger("record", "--shard", "alpha", "--json")
     assert project.receipt(done.document["record"])["repo"]["dirty"] is True

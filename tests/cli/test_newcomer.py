@@ -107,7 +107,7 @@ def test_a_run_of_another_command_is_told_of_the_variable_that_may_have_made_it_
     project = make_project(CONFIG, {"src/a": "1"})
     project.ledger("record", "--shard", "lint", "--", "true", "too", expect=1)
     said = project.ledger("verify", expect=1).out
-    assert "git ledger record --shard lint (without words of your own, and with PYTEST_ADDOPTS unset)" in said
+    assert "git ledger record --shard lint  # without words of your own, and with PYTEST_ADDOPTS unset" in said
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_a_stranger_s_newer_run_is_named_where_an_older_receipt_of_other_inputs_
     row = project.ledger("plan", "--json").document["shards"][0]
     assert "covers these inputs, but its signature does not count (unknown-signer): SHA256:" in row["detail"]
     assert (
-        "try: git ledger record --shard lint (with a key that policy lists"
+        "try: git ledger record --shard lint  # with a key that policy lists"
         in project.ledger("verify", expect=1).out
     )
 

@@ -335,7 +335,7 @@ def test_what_the_hook_tells_to_type_names_the_policy_shortly(make_pushing, know
     assert (done.returncode, trusted in done.stdout) == (1, False), done.stdout
     word = "origin/main" if known == "tracked" else trusted[:12]
     command = f"git ledger verify --policy-from {word} --accept-shards"
-    assert f"try: {command} (" in done.stdout
+    assert f"try: {command}  # " in done.stdout
     assert hosted.ledger(*command.split()[2:]).out.endswith("verdict: passed\n")
 
 

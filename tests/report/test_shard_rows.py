@@ -112,15 +112,15 @@ def test_a_verdict_says_of_a_shard_once_what_is_wrong_and_of_many_what_mends_all
     lines = verdict_lines(*map(by_a_stranger, range(40)), other)
     assert sum(GIST in line for line in lines) == 1
     assert "  ✗ other     stale  never-recorded" in lines, "the finding tells the rest"
-    assert f"      {FOR_WHOM}; try: git ledger run (with a key)" in lines
-    assert f"      {FOR_WHOM}; try: git ledger record --shard other (with a key)" in lines
+    assert f"      {FOR_WHOM}; try: git ledger run  # with a key" in lines
+    assert f"      {FOR_WHOM}; try: git ledger record --shard other  # with a key" in lines
     assert "  · ignored 000000000000, 000000000001, 000000000002 and 38 more: unknown-signer" in lines
     assert len(lines) == 1 + 41 + 4 + 1 + 1
 
 
 def test_what_mends_many_is_a_run_by_the_policy_that_judged():
     lines = verdict_lines(*map(by_a_stranger, range(2)), run="git ledger run --policy-from origin/main")
-    assert f"      {FOR_WHOM}; try: git ledger run --policy-from origin/main (with a key)" in lines
+    assert f"      {FOR_WHOM}; try: git ledger run --policy-from origin/main  # with a key" in lines
 
 
 def test_shards_of_one_reason_with_inputs_of_their_own_are_mended_by_one_line():
@@ -129,7 +129,7 @@ def test_shards_of_one_reason_with_inputs_of_their_own_are_mended_by_one_line():
     assert [line for line in lines if "src/" in line] == [
         f"  ✗ shard-{number}: src/{number}.py [inputs-changed]" for number in range(4)
     ]
-    assert [line for line in lines if "try: " in line] == [f"      {FOR_WHOM}; try: git ledger run (with a key)"]
+    assert [line for line in lines if "try: " in line] == [f"      {FOR_WHOM}; try: git ledger run  # with a key"]
 
 
 def test_what_no_run_of_stale_shards_would_mend_is_told_for_each():
