@@ -25,9 +25,12 @@ from gitledger.errors import UsageError
 from gitledger.wording import counted, suggested
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gitledger.config.schema import Config, PolicyConfig, ResultsConfig
     from gitledger.trust.signer import Signer
     from gitledger.workflows.record import Recorded
+    from gitledger.workflows.request import Before, RecordRequest
     from gitledger.workflows.session import Session
 
 MODES = ("local", "ci", "ci-gpu")
@@ -177,8 +180,9 @@ def command(
         signer,
         tell=lambda text: output.message(f"git ledger: {text}"),
         begun=None if look is None else look.taken,
+        looked=None if config.policy.allow_dirty else _minding_dirt(output, session, request),
     )
-    _report(output, done, as_json=as_json)
+    _report(output, session, done, as_json=as_json)
     return done.exit_status
 
 
@@ -212,6 +216,18 @@ def _warn_of_mode(output: Output, mode: str, policy: PolicyConfig, signer: Signe
         from gitledger.verdict.bars import unlisted
 
         output.message(f"warning: {unlisted(mode, key)}")
+
+
+def _minding_dirt(output: Output, session: Session, request: RecordRequest) -> Callable[[Before], None]:
+    """Return what says of the repository, before anything runs, that the receipt will be dirty."""
+
+    def looked(before: Before) -> None:
+        if before.state.dirty or before.shadows:
+            from gitledger.workflows.mend import before_a_dirty_run
+
+            before_a_dirty_run(session, request, before, warn=output.message)
+
+    return looked
 
 
 def _record_capability(
@@ -258,11 +274,18 @@ def _report_of(given: dict[Literal["junit", "reportlog", "ctrf"], str | None]) -
     return ResultsConfig(*named[0]) if named else None
 
 
-def _report(output: Output, done: Recorded, *, as_json: bool) -> None:
+def _report(output: Output, session: Session, done: Recorded, *, as_json: bool) -> None:
     """Say what came of it: findings first, and the last line tells whether it was stored."""
     from gitledger.report.text import record_lines
 
-    for line in record_lines(done.receipt, done.result.missing, done.result.last_started, done.result.notes):
+    mend = ""
+    if dirty := done.receipt.repo.dirty_paths:
+        from gitledger.workflows.mend import to_mend_dirt, tracked_among
+
+        edited = tracked_among(session.repo, dirty)
+        mend = to_mend_dirt(session.repo, edited, [path for path in dirty if path not in edited])
+    told = (done.result.missing, done.result.last_started, done.result.notes)
+    for line in record_lines(done.receipt, *told, mend=mend):
         output.message(line)
     if done.error is not None:
         hint = suggested(done.error.hint)

@@ -18,11 +18,11 @@ def command(output: Output, as_json: bool) -> int:
     git ledger status
     git ledger status --json | jq .summary
     """
-    from gitledger.manifest.leavings import mend_dirt
     from gitledger.report.shards import plan_text
     from gitledger.report.text import status_text
     from gitledger.workflows.dirt import dirt_of, named
     from gitledger.workflows.judge import judged, plan
+    from gitledger.workflows.mend import to_mend_dirt
     from gitledger.workflows.missing import unfetched_remote
     from gitledger.workflows.target import head_of
     from gitledger.workflows.unpublished import unpublished
@@ -40,8 +40,9 @@ def command(output: Output, as_json: bool) -> int:
         return 0
     edits = [(str(item.key), item.paths) for item in found.uncommitted]
     text = plan_text(found.union, edits, commit=head, color=output.color, width=output.width)
-    dirt = dirt_of(session.repo) if stale else []
-    told = f"{named(session.repo, dirt)}: {mend_dirt(dirt)}" if dirt else ""
+    changed, untracked = dirt_of(session.repo)
+    dirt = [*changed, *untracked]
+    told = f"{named(session.repo, dirt)}: {to_mend_dirt(session.repo, changed, untracked)}" if dirt else ""
     passed = not stale and not any(waiting.values()) and judged(session, found.case, found.union).verdict.passed
     unfetched = unfetched_remote(session)
     output.result(text + status_text(stale, waiting, passed=passed, dirt=told, unfetched=unfetched))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Sequence
+
+from gitledger.wording import few
 
 __all__ = ["MEND", "OF_TESTS", "ignoring_line", "mend_dirt"]
 
@@ -24,6 +26,10 @@ _FOLDERS = (
     "htmlcov",
 )
 _FOLDER = re.compile(rf"(?:\A|/)({'|'.join(map(re.escape, _FOLDERS))})/")
+_KEY_NAME = re.compile(
+    r"(?:\A|/)id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?\Z|(?:\.pem|\.key|[-_.]key|\Akey|/key)\Z", re.IGNORECASE
+)
+"""Names that private keys have."""
 _EGG_INFO = re.compile(r"[^/]\.egg-info/")
 
 
@@ -42,10 +48,42 @@ def ignoring_line(path: str) -> str:
     return "*.pyc" if name.endswith(".pyc") else ""
 
 
-def mend_dirt(paths: Iterable[str]) -> str:
-    """Return what to do about dirty paths: the very lines for `.gitignore` where tests have left them."""
-    lines = {path: ignoring_line(path) for path in paths}
-    named = " and ".join(f"`{line}`" for line in dict.fromkeys(lines.values()) if line)
-    if not named:
-        return MEND
-    return f"add {named} to .gitignore and commit that" if all(lines.values()) else f"{MEND} ({named})"
+def mend_dirt(
+    paths: Collection[str], *, changed: Collection[str] | None = None, keys: Collection[str] = ()
+) -> str:
+    """Return what to do about dirty paths: the very lines for `.gitignore` where tests have left them.
+
+    `changed` are those that are tracked, which no `.gitignore` helps; None where nobody knows any more. `keys` are
+    private keys: nobody is told to commit one, and of a name that may be one's it is said that it may.
+    """
+    rest = [path for path in paths if path not in keys]
+    doubtful = [path for path in rest if changed is None and _KEY_NAME.search(path)]
+    rest = [path for path in rest if path not in doubtful]
+    ways = []
+    if keys:
+        them = "it is a private key" if len(keys) == 1 else "they are private keys"
+        ways.append(f"move {_shown(keys)} out of the work tree ({them}, never to be committed)")
+    if doubtful:
+        ways.append(f"move {_shown(doubtful)} out of the work tree where that is a private key, else commit it")
+    if rest:
+        ways.append(_mend(rest, changed))
+    return "; ".join(ways)
+
+
+def _shown(paths: Collection[str]) -> str:
+    return few([ascii(path)[1:-1] for path in paths])
+
+
+def _mend(paths: Sequence[str], changed: Collection[str] | None) -> str:
+    edited = [path for path in paths if path in (changed or ())]
+    lines = [ignoring_line(path) for path in paths if path not in edited]
+    if not lines:
+        return "commit the edits, or undo them"
+    named = " and ".join(f"`{line}`" for line in dict.fromkeys(lines) if line)
+    if all(lines) and not edited:
+        return f"add {named} to .gitignore and commit that"
+    if edited:
+        way = "commit them, or undo the edits and let .gitignore name the rest"
+    else:
+        way = MEND if changed is not None else "commit them, or let .gitignore name those that are untracked"
+    return f"{way} ({named})" if named else way

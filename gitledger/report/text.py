@@ -66,7 +66,7 @@ def uncommitted_lines(uncommitted: Iterable[tuple[str, Sequence[str]]]) -> list[
         shown = ", ".join(escaped(path) for path in paths[:3])
         lines.append(f"uncommitted edits would make {name} stale: {shown}")
         left += [path for path in paths if ignoring_line(path)]
-    return [*lines, f"tests leave these behind: {mend_dirt(left)}"] if left else lines
+    return [*lines, f"tests leave these behind: {mend_dirt(left, changed=())}"] if left else lines
 
 
 def finding_lines(findings: Iterable[Finding], *, color: bool, run: str = RUN) -> list[str]:
@@ -87,9 +87,17 @@ def finding_lines(findings: Iterable[Finding], *, color: bool, run: str = RUN) -
 
 
 def record_lines(
-    receipt: ShardReceipt, missing: Sequence[str], last_started: str | None, notes: Sequence[str]
+    receipt: ShardReceipt,
+    missing: Sequence[str],
+    last_started: str | None,
+    notes: Sequence[str],
+    *,
+    mend: str = "",
 ) -> list[str]:
-    """Return what a person should know of a run that was recorded: why it is not green, and what it stood on."""
+    """Return what a person should know of a run that was recorded: why it is not green, and what it stood on.
+
+    `mend` is what to do about its dirt where that lies at hand.
+    """
     lines = []
     if receipt.reasons:
         lines.append(f"not green: {', '.join(receipt.reasons)}")
@@ -105,7 +113,7 @@ def record_lines(
         lines.append(f"leaky: read outside the declared scope: {names}{more}; {hint}")
     if receipt.repo.dirty:
         named = ", ".join(escaped(path) for path in receipt.repo.dirty_paths[:5])
-        lines.append(f"dirty: {named}; {mend_dirt(receipt.repo.dirty_paths)}")
+        lines.append(f"dirty: {named}; {mend or mend_dirt(receipt.repo.dirty_paths)}")
     return [*lines, *notes]
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gitledger.manifest.leavings import OF_TESTS, ignoring_line, mend_dirt
+from gitledger.manifest.leavings import OF_TESTS, ignoring_line
 from gitledger.store.repository import Repository
 from gitledger.store.worktree import work_tree_state
 from gitledger.workflows.ci_files import PLACES
 from gitledger.workflows.init import Step
+from gitledger.workflows.mend import to_mend_dirt
 
 __all__ = ["dirt_beside", "dirt_of", "named", "will_be_left"]
 
@@ -16,12 +17,12 @@ MAX_NAMED = 5
 """So many files and folders are named."""
 
 
-def dirt_of(repo: Repository) -> list[str]:
-    """Return what is changed or untracked (folders end in `/`); [] in a bare repository."""
+def dirt_of(repo: Repository) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what is changed, and what is untracked (folders end in `/`); nothing in a bare repository."""
     if repo.worktree is None:
-        return []
+        return (), ()
     state = work_tree_state(repo.git)
-    return [*state.changed, *state.untracked]
+    return state.changed, state.untracked
 
 
 def _folded(repo: Repository, paths: Sequence[str]) -> list[str]:
@@ -49,12 +50,12 @@ def _folders(path: str) -> list[str]:
 def dirt_beside(repo: Repository) -> list[Step]:
     """Return a step that names what would make runs dirty, but for what `init` wrote itself; none without."""
     ours = (".gitledger/", *(place for _, place in PLACES.values()))
-    found = [path for path in dirt_of(repo) if not path.startswith(ours)]
-    return (
-        [Step("dirty", False, f"{named(repo, found)}: runs beside them count for nothing; {mend_dirt(found)}")]
-        if found
-        else []
-    )
+    changed, untracked = ([path for path in paths if not path.startswith(ours)] for paths in dirt_of(repo))
+    found = [*changed, *untracked]
+    if not found:
+        return []
+    mend = to_mend_dirt(repo, changed, untracked)
+    return [Step("dirty", False, f"{named(repo, found)}: runs beside them count for nothing; {mend}")]
 
 
 def will_be_left(repo: Repository) -> list[Step]:
@@ -80,7 +81,7 @@ def will_be_left(repo: Repository) -> list[Step]:
         for source, _, pattern, path in zip(*[iter(fields)] * 4, strict=False)
         if source.endswith(".gitignore") and not pattern.startswith("!")
     }
-    named_already = set(map(ignoring_line, dirt_of(repo)))
+    named_already = set(map(ignoring_line, dirt_of(repo)[1]))
     left = [line for line, path in OF_TESTS.items() if path not in ignored and line not in named_already]
     if not left:
         return []

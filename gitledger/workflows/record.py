@@ -64,6 +64,7 @@ def record(
     turn: AbstractContextManager[object] | None = None,
     spool: Path | None = None,
     ended: Callable[[], None] | None = None,
+    looked: Callable[[Before], None] | None = None,
 ) -> Recorded:
     """Return what was recorded, once the receipt is stored, or the store has refused it.
 
@@ -71,7 +72,7 @@ def record(
     None where that is too old by now. `turn` is entered to sign and to store: one signer and one ledger serve
     several runs at once. With `spool` the receipt is put into that folder instead of the ledger, for whoever
     collects and signs it. `ended` is called when the command has ended and all that it may have changed was looked
-    at: another run can begin.
+    at: another run can begin. `looked` is given the repository as it stands before anything runs, and may raise.
 
     Raises `ManifestError`, `UsageError`, `ConfigError` and `MachineError` before anything has run; afterwards only
     the store can fail, and the result says so.
@@ -80,6 +81,8 @@ def record(
         notes_identity(session, request.notes)  # without one the receipt could not be stored
     early = begun() if begun else None
     before = look(session, request.definition, edits=early) if before is None else before
+    if looked is not None:
+        looked(before)
     load_ahead(session)
     run = execute(session, request, before)
     drafted = draft(session, request, signer, before, run)

@@ -20,7 +20,6 @@ from gitledger.machine.interrupts import Interrupts
 from gitledger.machine.memory import memory_now
 from gitledger.machine.sole import sole_driver
 from gitledger.manifest.chain import CHAIN_FILES
-from gitledger.manifest.leavings import mend_dirt
 from gitledger.records.ids import ShardKey
 from gitledger.report.text import uncommitted_lines
 from gitledger.store.worktree import work_tree_state
@@ -31,6 +30,7 @@ from gitledger.verdict.verify import agreeing_snapshot
 from gitledger.wording import suggested
 from gitledger.workflows.drive import Drive, Job, Watch
 from gitledger.workflows.judge import Plan, plan
+from gitledger.workflows.mend import to_mend_dirt, tracked_among
 from gitledger.workflows.merge import merge
 from gitledger.workflows.notes_author import notes_identity
 from gitledger.workflows.run_attempts import attempts_left, without_used_up
@@ -225,7 +225,7 @@ def refuse_dirt(session: Session, config: Config, keys: Collection[ShardKey]) ->
         raise UsageError(
             "dirty-start",
             f"the work tree differs from the commit in {', '.join(dirt[:MAX_NAMED])}{more}",
-            f"{mend_dirt(dirt)}; or put it away: git stash -u",
+            f"{to_mend_dirt(session.repo, state.changed, state.untracked)}; or put it away: git stash -u",
         )
 
 
@@ -242,7 +242,9 @@ def _hold_to_its_tree(session: Session, config: Config, result: RunResult, watch
     dirt = {*state.changed, *state.untracked, *(path for one in receipts for path in one.repo.dirty_paths)}
     if not dirt:
         return result
-    error = became_dirty(dirt)
+    of_receipts = sorted(dirt - {*state.changed, *state.untracked})
+    edited = {*state.changed, *tracked_among(session.repo, of_receipts)}
+    error = became_dirty(dirt, to_mend_dirt(session.repo, sorted(edited), sorted(dirt - edited)))
     if any(one.repo.dirty for one in receipts) and not config.policy.allow_dirty:
         return replace(result, stopped=error)
     watch.news(f"{error.message}: the next run won't begin [{error.code}]{suggested(error.hint)}")

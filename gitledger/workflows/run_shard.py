@@ -11,13 +11,13 @@ from gitledger.config.schema import Config
 from gitledger.dataclass import dataclass
 from gitledger.errors import InternalError, LedgerError, MachineError, UsageError
 from gitledger.machine.interrupts import Interrupts
-from gitledger.manifest.leavings import mend_dirt
 from gitledger.records.ids import CommitId, ShardKey
 from gitledger.trust.signer import Signer
 from gitledger.verdict.attempts import is_counted
 from gitledger.workflows.asked import Asked, request_of
 from gitledger.workflows.drive import Attempt, Ended, NotAlone, Stop
 from gitledger.workflows.flight import take_off
+from gitledger.workflows.mend import to_mend_dirt
 from gitledger.workflows.record import look, record
 from gitledger.workflows.request import Before, RecordRequest, nearer
 from gitledger.workflows.run_attempts import may_retry
@@ -129,11 +129,11 @@ class ShardRuns:
         if dirt and not alone:
             raise NotAlone
         if dirt:
-            raise Stop(became_dirty(dirt))
+            untracked = (*before.state.untracked, *before.shadows)
+            raise Stop(became_dirty(dirt, to_mend_dirt(self.session.repo, before.state.changed, untracked)))
 
 
-def became_dirty(dirt: Collection[str]) -> UsageError:
-    """Return the error for a work tree that is no more the commit's, in these paths."""
+def became_dirty(dirt: Collection[str], mend: str) -> UsageError:
+    """Return the error for a work tree that is no more the commit's, in these paths; `mend` is what to do."""
     text = f"the work tree is not the commit's any more: {', '.join(sorted(dirt)[:5])}"
-    hint = f"{mend_dirt(dirt)}, or let the command clean up; `git ledger run` resumes"
-    return UsageError("became-dirty", text, hint)
+    return UsageError("became-dirty", text, f"let the command clean up, or {mend}; `git ledger run` resumes")

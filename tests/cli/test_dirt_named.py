@@ -1,0 +1,105 @@
+"""Dirt is said before anything runs in vain, with what mends it: a `.gitignore` helps no edit, and no key is committed."""
+
+from __future__ import annotations
+
+import pytest
+
+CONFIG = """\
+version: 1
+repository: demo
+shards:
+  lint: {paths: [src], command: "echo the suite ran", results: exit-status}
+"""
+RAN = "the suite ran"
+
+
+def test_record_says_before_the_run_that_it_will_be_dirty(make_project):
+    """The whole suite ran first, and then was told to count for nothing."""
+    project = make_project(CONFIG, {"src/a": "1"})
+    assert "warning" not in project.ledger("record", "--shard", "lint").err
+    project.repo.write("notes.txt", "")
+    done = project.ledger("record", "--shard", "lint")
+    first = (
+        "warning: the work tree differs from the commit in notes.txt; this run will be dirty and count for nothing"
+    )
+    assert f"{first}: commit them, or let .gitignore name them\n" in done.err
+    assert RAN in done.out
+    both = project.ledger("record", "--shard", "lint", "--json").err
+    assert both.index("warning: ") < both.index(RAN), "before, and not after"
+
+
+def test_record_says_nothing_where_policy_allows_dirt(make_project):
+    project = make_project(CONFIG + "policy: {allow_dirty: true}\n", {"src/a": "1"})
+    project.repo.write("notes.txt", "")
+    for mode in ("local", "ci"):
+        assert "differs" not in project.ledger("record", "--shard", "lint", "--mode", mode).err
+
+
+@pytest.mark.parametrize("mode", ["ci", "ci-gpu"])
+def test_in_ci_a_run_whose_receipt_would_be_worthless_is_not_begun(make_project, mode):
+    """The job of the shard was green, and the gate red: what setup leaves behind made every receipt dirty."""
+    project = make_project(CONFIG, {"src/a": "1"})
+    args = ("record", "--shard", "lint", "--mode", mode)
+    assert project.ledger(*args).status == 0
+    project.repo.write("src/calc.egg-info/PKG-INFO", "")
+    done = project.ledger(*args, expect=2)
+    assert RAN not in done.out
+    assert "[dirty-start]; try: add `*.egg-info/` to .gitignore and commit that\n" in done.err
+    assert "src/calc.egg-info/: a receipt of mode" in done.err
+    done = project.ledger(*args, "--best-effort")
+    assert RAN in done.out, "who wants the command's own status in any case gets it"
+    assert "warning: the work tree differs" in done.err
+    project.ledger(*args[:2], "adhoc", *args[3:], "--paths", "src", "--", "true")
+
+
+def test_no_gitignore_is_said_to_help_an_edit(make_project):
+    project = make_project(CONFIG, {"src/a": "1"})
+    project.repo.write("src/a", "2")
+    edit = "commit the edits, or undo them"
+    for args, status in (
+        (("init",), 0),
+        (("record", "--shard", "lint"), 0),
+        (("run", "--all"), 2),
+        (("status",), 0),
+    ):
+        done = project.ledger(*args, expect=status)
+        assert edit in done.out + done.err, args
+        assert "let .gitignore" not in done.out + done.err, args
+    project.repo.write("notes.txt", "")
+    both = "commit them, or undo the edits and let .gitignore name the rest"
+    assert both in project.ledger("run", "--all", expect=2).err
+    assert both in project.ledger("record", "--shard", "lint").err
+    (project.path / "notes.txt").unlink()
+    (project.path / "src/a").unlink()
+    assert edit in project.ledger("record", "--shard", "lint").err
+
+
+@pytest.mark.parametrize("form", ["OPENSSH ", "RSA ", "", "ENCRYPTED "])
+def test_a_private_key_in_the_work_tree_is_never_to_be_committed(make_project, form):
+    """`ssh-keygen -f ci-key` writes it here, and "commit them" would publish it."""
+    project = make_project(CONFIG, {"src/a": "1"})
+    project.repo.write("keys/of-ci", f"-----BEGIN {form}PRIVATE KEY-----\nAAAA\n")
+    move = "move keys/of-ci out of the work tree (it is a private key, never to be committed)"
+    for args, status in (
+        (("init",), 0),
+        (("record", "--shard", "lint"), 0),
+        (("run", "--all"), 2),
+        (("status",), 0),
+    ):
+        done = project.ledger(*args, expect=status)
+        assert move in done.out + done.err, args
+        assert "commit them" not in done.out + done.err, args
+    project.repo.write("notes.txt", "")
+    assert f"{move}; commit them, or let .gitignore" in project.ledger("run", "--all", expect=2).err
+
+
+def test_a_receipt_of_elsewhere_that_names_what_may_be_a_key_does_not_say_commit_them(make_project):
+    """Who verifies has not the files, but their names: those that keys mostly have are told apart."""
+    project = make_project(CONFIG, {"src/a": "1"})
+    for name in ("id_ed25519", "ci-key", "server.pem"):
+        key = project.repo.write(name, "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n")
+        project.ledger("record", "--shard", "lint")
+        said = project.ledger("verify", expect=1).out
+        assert f"move {name} out of the work tree where that is a private key" in said
+        assert "commit them" not in said
+        key.unlink()
