@@ -28,8 +28,9 @@ DEFAULT_COMMITS = 20
 def command(output: Output, revisions: str, limit: int, oneline: bool, no_pager: bool, as_json: bool) -> int:
     r"""List commits that carry evidence, newest first, and their records.
 
-    It shows what was recorded and whose key signed it; what that is worth by policy, `verify` says. On a terminal
-    it uses the pager that git would (core.pager, GIT_PAGER, PAGER).
+    It shows what was recorded, whose key signed it, and what HEAD's policy has against a record by itself: a pass
+    that is dirty, unwitnessed or nobody's is not green. What the whole is worth, `verify` says. On a terminal it
+    uses the pager that git would (core.pager, GIT_PAGER, PAGER), and cuts rows to the window.
 
     \b
     git ledger log
@@ -49,15 +50,20 @@ def command(output: Output, revisions: str, limit: int, oneline: bool, no_pager:
     lines: list[str] = []
     for entry in entries:
         if oneline:
-            ends = [(item.claim, item.signer is not None) for item in entry.records]
-            lines.append(oneline_text(entry.commit.id, entry.commit.summary, ends, color=output.color))
+            ends = [(item.claim, item.signer is not None, item.against) for item in entry.records]
+            line = oneline_text(
+                entry.commit.id, entry.commit.summary, ends, color=output.color, width=output.width
+            )
+            lines.append(line)
             continue
         rows = [
-            record_row(item.id, item.claim, signer_text(item.signer, item.key), item.fault)
+            record_row(item.id, item.claim, signer_text(item.signer, item.key), item.fault, item.against)
             for item in entry.records
         ]
         commit = entry.commit
-        lines += commit_lines(commit.id, commit.summary, rows, color=output.color, at=commit.committed_at)
+        lines += commit_lines(
+            commit.id, commit.summary, rows, color=output.color, at=commit.committed_at, width=output.width
+        )
     if lines:
         page(output, session, "\n".join(lines), no_pager=no_pager)
     else:

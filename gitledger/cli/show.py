@@ -44,8 +44,9 @@ def command(
 ) -> int:
     r"""Show the records of a commit, or one record by its id (8 digits or more).
 
-    It shows what was recorded and whose key signed it; what that is worth by policy, `verify` says. Tests and
-    coverage of a merge are those of the receipts that it names, on whatever commit they were recorded.
+    It shows what was recorded, whose key signed it, and what HEAD's policy has against a record by itself. What
+    the whole is worth, `verify` says. Tests and coverage of a merge are those of the receipts that it names, on
+    whatever commit they were recorded.
 
     \b
     git ledger show --tests --failed
@@ -64,12 +65,21 @@ def command(
     elif as_json:
         output.document(_document(session, entry, asked))
     else:
-        page(output, session, _text(session, entry, asked, color=output.color), no_pager=no_pager)
+        page(
+            output,
+            session,
+            _text(session, entry, asked, color=output.color, width=output.width),
+            no_pager=no_pager,
+        )
     return 0
 
 
 _HEX = re.compile(r"[0-9a-f]{4,64}\Z")
 """What looks like the beginning of an id, and not like a branch or a tag."""
+
+
+_ASIDE = len("  , on 0123456789ab")
+"""What stands beside the row of a merge's input."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +110,7 @@ def _find(session: Session, what: str) -> CommitEntry:
         if found is None:
             raise
         entry = show_commit(session, found[0].id)
-        return replace(entry, records=(found[1],))
+        return replace(entry, records=tuple(record for record in entry.records if record.line == found[1].line))
 
 
 def _document(session: Session, entry: CommitEntry, asked: _Asked) -> object:
@@ -155,16 +165,18 @@ def _inputs(session: Session, entry: CommitEntry, record: RecordEntry, asked: _A
     return [item for item in inputs_of(session, record) if (item.entry.id, item.entry.key) not in shown]
 
 
-def _text(session: Session, entry: CommitEntry, asked: _Asked, *, color: bool) -> str:
+def _text(session: Session, entry: CommitEntry, asked: _Asked, *, color: bool, width: int | None) -> str:
     from gitledger.records.capability_record import CapabilityRecord
     from gitledger.records.receipt import ShardReceipt
     from gitledger.report.lanes import evidence_lines
-    from gitledger.report.listing import commit_head, receipt_lines, record_lines
+    from gitledger.report.listing import commit_head, cut_remarks, receipt_lines, record_lines
 
     shown = commit_head(entry.commit.id, entry.commit.committed_at, entry.commit.summary, color=color)
     failed = 0
-    for line, record in zip(record_lines(_rows(entry.records), color=color), entry.records, strict=True):
-        shown.append(line)
+    rows = _rows(entry.records)
+    lines = zip(record_lines(rows, color=color, width=width), cut_remarks(rows, width), strict=True)
+    for (line, cut), record in zip(lines, entry.records, strict=True):
+        shown += [line, f"    {cut}"] if cut else [line]
         if isinstance(record.claim, CapabilityRecord):
             shown += evidence_lines(record.claim.report)
         if isinstance(record.claim, ShardReceipt) and len(entry.records) == 1:
@@ -173,7 +185,7 @@ def _text(session: Session, entry: CommitEntry, asked: _Asked, *, color: bool) -
         failed += len(contents)
         shown += contents
         inputs = _inputs(session, entry, record, asked)
-        below = record_lines(_rows([item.entry for item in inputs]), color=color)
+        below = record_lines(_rows([item.entry for item in inputs]), color=color, width=width and width - _ASIDE)
         for row, item in zip(below, inputs, strict=True):
             contents = _content_lines(session, item.entry, asked, color=color)
             failed += len(contents)
@@ -188,7 +200,10 @@ def _text(session: Session, entry: CommitEntry, asked: _Asked, *, color: bool) -
 def _rows(records: Sequence[RecordEntry]) -> list[RecordRow]:
     from gitledger.report.listing import record_row, signer_text
 
-    return [record_row(item.id, item.claim, signer_text(item.signer, item.key), item.fault) for item in records]
+    return [
+        record_row(item.id, item.claim, signer_text(item.signer, item.key), item.fault, item.against)
+        for item in records
+    ]
 
 
 def _content_lines(session: Session, record: RecordEntry, asked: _Asked, *, color: bool) -> list[str]:

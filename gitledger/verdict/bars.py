@@ -4,17 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from typing import Protocol
 
+from gitledger.config.schema import Config
 from gitledger.dataclass import dataclass
 from gitledger.records.ids import KeyFingerprint
 from gitledger.verdict.acceptance import CLOCK_TOLERANCE
 from gitledger.verdict.evidence import Held
-from gitledger.verdict.situation import Situation
 from gitledger.wording import counted
 
 __all__ = ["Bar", "displaces", "find_bars", "unlisted"]
 
 _WEAKENING = frozenset({"dirty", "other-command", "unwitnessed"})
+
+
+class Terms(Protocol):
+    """What a receipt is held against: a trusted configuration at one moment (`verdict.situation.Situation`)."""
+
+    @property
+    def config(self) -> Config:
+        """The configuration, of which policy is asked."""
+
+    @property
+    def now(self) -> datetime:
+        """When it is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,21 +38,21 @@ class Bar:
     detail: str
 
 
-def find_bars(held: Held, situation: Situation, *, carried: bool, committed_at: datetime) -> tuple[Bar, ...]:
+def find_bars(held: Held, terms: Terms, *, carried: bool, committed_at: datetime) -> tuple[Bar, ...]:
     """Return every reason that bars `held` from being green; the outcome itself is not looked at.
 
     Revocation is none: it is asked of what was chosen (`withdraw`), so that it can make room for nothing else.
     """
     return (
-        *_own_bars(held, situation, carried=carried),
-        *_time_bars(held, situation, carried=carried, committed_at=committed_at),
-        *_mode_bars(held, situation),
-        *_policy_bars(held, situation),
+        *_own_bars(held, terms, carried=carried),
+        *_time_bars(held, terms, carried=carried, committed_at=committed_at),
+        *_mode_bars(held, terms),
+        *_policy_bars(held, terms),
     )
 
 
-def _own_bars(held: Held, situation: Situation, *, carried: bool) -> Iterator[Bar]:
-    receipt, policy = held.receipt, situation.config.policy
+def _own_bars(held: Held, terms: Terms, *, carried: bool) -> Iterator[Bar]:
+    receipt, policy = held.receipt, terms.config.policy
     if "other-command" in receipt.reasons:
         yield Bar("other-command", "another command ran than the declared one")
     if not receipt.session.witnessed and (carried or not policy.allow_unwitnessed):
@@ -52,9 +65,9 @@ def _paths(text: str, paths: tuple[str, ...]) -> str:
     return f"{text}: {', '.join(ascii(path)[1:-1] for path in paths[:3])}" if paths else text
 
 
-def _time_bars(held: Held, situation: Situation, *, carried: bool, committed_at: datetime) -> Iterator[Bar]:
+def _time_bars(held: Held, terms: Terms, *, carried: bool, committed_at: datetime) -> Iterator[Bar]:
     """Yield what is wrong with a receipt's times. A carried one must be *younger* than its limit."""
-    policy, now = situation.config.policy, situation.now
+    policy, now = terms.config.policy, terms.now
     if held.ended_at > now:
         yield Bar("future", "dated in the future")
     if held.started_at < committed_at - CLOCK_TOLERANCE:
@@ -65,13 +78,13 @@ def _time_bars(held: Held, situation: Situation, *, carried: bool, committed_at:
         yield Bar("too-old", f"older than {counted(limit, 'day')}")
 
 
-def _mode_bars(held: Held, situation: Situation) -> Iterator[Bar]:
+def _mode_bars(held: Held, terms: Terms) -> Iterator[Bar]:
     """Yield where the mode is not what policy requires, or is claimed by a key that may not claim it.
 
     A mode is a word of its signer's: `ci` and `ci-gpu` count only by the keys that policy lists for them (none
     listed: by nobody's), and in open mode, where any forge user may sign, not at all.
     """
-    policy, mode = situation.config.policy, held.receipt.session.mode
+    policy, mode = terms.config.policy, held.receipt.session.mode
     if policy.require_mode is not None and mode != policy.require_mode:
         yield Bar("policy", f"require_mode: {policy.require_mode}, found {mode}")
     if mode == "local":
@@ -88,8 +101,8 @@ def unlisted(mode: str, key: KeyFingerprint | None) -> str:
     return f"mode {mode} counts only by a runner's key that {where} lists, which {key or 'no signature'} is not"
 
 
-def _policy_bars(held: Held, situation: Situation) -> Iterator[Bar]:
-    receipt, policy = held.receipt, situation.config.policy
+def _policy_bars(held: Held, terms: Terms) -> Iterator[Bar]:
+    receipt, policy = held.receipt, terms.config.policy
     if receipt.version < policy.min_record_version:
         yield Bar("policy", f"min_record_version: {receipt.version} is less than {policy.min_record_version}")
     if policy.require_gpu and (receipt.environment.gpu is None or not receipt.environment.gpu.names):

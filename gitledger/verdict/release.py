@@ -33,7 +33,7 @@ from gitledger.verdict.revoked import revoked_records
 from gitledger.verdict.verify import Ignored
 from gitledger.wording import counted
 
-__all__ = ["CellVerdict", "LaneSituation", "Release", "judge_lanes"]
+__all__ = ["CellVerdict", "LaneSituation", "Release", "judge_lanes", "report_bar"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +183,8 @@ def _counting(
             continue
         acceptance = keys.judge(held.opened, held.report.timing.finished_at)
         if acceptance.accepted:
-            acceptance = _barred(held, situation, acceptance, foreign=foreign)
+            made_at = None if foreign else situation.committed_at
+            acceptance = report_bar(held, acceptance, situation.policy, situation.now, made_at)
         if acceptance.accepted:
             found.setdefault(held.id, _Trusted(held, acceptance.principal))
         else:
@@ -193,16 +194,21 @@ def _counting(
     return list(found.values())
 
 
-def _barred(held: HeldReport, situation: LaneSituation, by_signer: Acceptance, *, foreign: bool) -> Acceptance:
-    """Return whether a report with a signer that counts does so itself (rules 2 to 4 above)."""
+def report_bar(
+    held: HeldReport, by_signer: Acceptance, policy: PolicyConfig, now: datetime, committed_at: datetime | None
+) -> Acceptance:
+    """Return whether a report with a signer that counts does so itself (rules 2 to 4 above).
+
+    `committed_at` is when its commit was made, None where its date is not to be looked at.
+    """
     report = held.report
-    if report.repo.dirty and not situation.policy.allow_dirty:
+    if report.repo.dirty and not policy.allow_dirty:
         return Acceptance(False, by_signer.principal, "dirty")
     if report.status is not Status.PASSED:
         return by_signer
-    if report.timing.finished_at > situation.now:
+    if report.timing.finished_at > now:
         return Acceptance(False, by_signer.principal, "future")
-    if not foreign and report.timing.started_at < situation.committed_at - CLOCK_TOLERANCE:
+    if committed_at is not None and report.timing.started_at < committed_at - CLOCK_TOLERANCE:
         return Acceptance(False, by_signer.principal, "before-commit")
     versions = BUILT_IN.get(report.recipe.id)
     if versions is not None and report.recipe.version not in versions:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,6 +23,8 @@ from gitledger.records.tree import CommitInfo
 from gitledger.store.view import LedgerView
 from gitledger.trust.signers import Signers
 from gitledger.trust.verified import Rejected, Unsigned, Verified, open_record
+from gitledger.verdict.alone import Terms, against_each
+from gitledger.verdict.evidence import sort_records
 from gitledger.workflows.session import Session
 from gitledger.workflows.target import no_commit
 from gitledger.workflows.trusted import load_trusted
@@ -30,6 +33,7 @@ __all__ = [
     "LEAST_DIGITS",
     "CommitEntry",
     "RecordEntry",
+    "each_record",
     "find_record",
     "fragment_of",
     "log",
@@ -50,6 +54,8 @@ class RecordEntry:
     """One line of a note as it reads here. `claim` is None where it can't be read; `fault` then says why.
 
     `signer` is the principal that the key has at HEAD's allowed_signers, None for none: reading is not judging.
+    `against` are words for what HEAD's policy has against the record by itself, () for nothing; what is not known
+    to have nothing against it has something, so that nothing is shown as green by mistake.
     """
 
     line: bytes
@@ -58,6 +64,7 @@ class RecordEntry:
     key: str | None
     signer: str | None
     fault: str
+    against: tuple[str, ...] = ("not-judged",)
 
     def encode(self) -> dict[str, Any]:
         """Return the JSON object of `log --json` and `show --json`."""
@@ -150,33 +157,39 @@ def log(session: Session, revisions: str, *, limit: int) -> list[CommitEntry]:
         raise UsageError("unknown-commit", f"{revisions!a} is no range of commits here", "git ledger log HEAD")
     view = session.ledger.view()
     annotated = view.commits()
-    signers = _signers(session)
+    terms = _terms(session)
     found: list[CommitEntry] = []
     for word in done.text.split():
         commit = CommitId(word)
         if commit in annotated and len(found) < limit:
-            found.append(_entry(session, view, commit, signers))
+            found.append(_judged(session, view, commit, terms))
     return found
 
 
 def show_commit(session: Session, commit: CommitId) -> CommitEntry:
     """Return a commit with all that hangs on it."""
-    return _entry(session, session.ledger.view(), commit, _signers(session))
+    return _judged(session, session.ledger.view(), commit, _terms(session))
+
+
+def each_record(session: Session) -> Iterator[tuple[CommitId, RecordEntry]]:
+    """Yield every record with the commit that it stands on, whatever policy has against it: nothing is judged."""
+    view, terms = session.ledger.view(), _terms(session)
+    for commit in sorted(view.commits()):
+        for _, record in _read_all(view, commit, terms):
+            yield commit, record
 
 
 def find_record(session: Session, prefix: str) -> tuple[CommitInfo, RecordEntry] | None:
-    """Return the one record whose id begins with `prefix` (8 digits or more), or None.
+    """Return the one record whose id begins with `prefix` (8 digits or more), not judged, or None.
 
     A line that is no record where it stands (a pasted copy) is shown only where there is no other. Raises
     `UsageError` `ambiguous-record` where there are several.
     """
     if len(prefix) < LEAST_DIGITS or not set(prefix) <= set("0123456789abcdef"):
         return None
-    view, signers = session.ledger.view(), _signers(session)
     found = [
         (commit, record)
-        for commit in sorted(view.commits())
-        for record in _entry(session, view, commit, signers).records
+        for commit, record in each_record(session)
         if record.id is not None and record.id.startswith(prefix)
     ]
     found = [item for item in found if item[1].key is not None or item[1].claim is not None] or found
@@ -209,18 +222,29 @@ def fragment_of(session: Session, entry: RecordEntry) -> Fragment | None:
     return decode_fragment(blob)
 
 
-def _signers(session: Session) -> Signers:
+def _terms(session: Session) -> Terms | None:
+    """Return by whose word records are seen: that of HEAD, None where it has no configuration that can be read."""
     head = session.repo.head()
     if head is None:
-        return Signers()
+        return None
     try:
-        return load_trusted(session.repo, head, None).signers
+        trusted = load_trusted(session.repo, head, None)
     except ConfigError:
-        return Signers()
+        return None
+    return Terms(config=trusted.config, signers=trusted.signers, now=session.now())
 
 
-def _entry(session: Session, view: LedgerView, commit: CommitId, signers: Signers) -> CommitEntry:
+_Read = tuple[Verified | Unsigned | None, RecordEntry]
+
+
+def _read_all(view: LedgerView, commit: CommitId, terms: Terms | None) -> list[_Read]:
+    signers = Signers() if terms is None else terms.signers
+    return [_read(line, commit, signers) for line in view.lines(commit)]
+
+
+def _judged(session: Session, view: LedgerView, commit: CommitId, terms: Terms | None) -> CommitEntry:
     info = session.repo.objects.read_commit(commit)
+    is_here = info is not None
     if info is None:
         info = CommitInfo(
             id=commit,
@@ -230,8 +254,24 @@ def _entry(session: Session, view: LedgerView, commit: CommitId, signers: Signer
             authored_at=EPOCH,
             summary="(not in this clone)",
         )
-    records = [_read(line, commit, signers) for line in view.lines(commit)]
+    read = _read_all(view, commit, terms)
+    if terms is None:
+        records = [replace(entry, against=("no-config",)) for _, entry in read]
+    elif not is_here:
+        records = [replace(entry, against=("commit-not-here",)) for _, entry in read]
+    else:
+        pile = sort_records(
+            (opened for opened, _ in read if opened is not None), repository=terms.config.repository
+        )
+        found = against_each(pile.placed(commit, info.tree), terms, info.committed_at)
+        records = [replace(entry, against=_of(entry, found, terms)) for _, entry in read]
     return CommitEntry(commit=info, records=tuple(sorted(records, key=_when)))
+
+
+def _of(entry: RecordEntry, found: Mapping[Any, tuple[str, ...]], terms: Terms) -> tuple[str, ...]:
+    """Return what is against a record; what is in no pile is of another place or kind."""
+    is_foreign = entry.claim is not None and entry.claim.repository != terms.config.repository
+    return found.get((entry.id, entry.key), ("foreign",) if is_foreign else ("no-evidence",))
 
 
 def _when(entry: RecordEntry) -> tuple[str, str]:
@@ -250,11 +290,11 @@ def _when(entry: RecordEntry) -> tuple[str, str]:
             return "~", entry.id or ""
 
 
-def _read(line: bytes, commit: CommitId, signers: Signers) -> RecordEntry:
+def _read(line: bytes, commit: CommitId, signers: Signers) -> _Read:
     opened = open_record(line, commit=commit)
     if isinstance(opened, Rejected):
         fault = f"{opened.reason}: {opened.detail}"
-        return RecordEntry(line=line, id=opened.record, claim=None, key=None, signer=None, fault=fault)
+        return None, RecordEntry(line=line, id=opened.record, claim=None, key=None, signer=None, fault=fault)
     key, signer = None, None
     try:
         claim = _claim(opened)
@@ -264,7 +304,7 @@ def _read(line: bytes, commit: CommitId, signers: Signers) -> RecordEntry:
     if isinstance(opened, Verified):
         key = opened.key.fingerprint
         signer = min(_names(opened, claim, signers), default=None)
-    return RecordEntry(line=line, id=opened.id, claim=claim, key=key, signer=signer, fault=fault)
+    return opened, RecordEntry(line=line, id=opened.id, claim=claim, key=key, signer=signer, fault=fault)
 
 
 def _names(opened: Verified, claim: Claim | None, signers: Signers) -> Iterator[str]:

@@ -26,7 +26,7 @@ from gitledger.records.ids import CommitId, ShardKey
 from gitledger.records.receipt import ShardReceipt
 from gitledger.store.extras import ExtraFiles
 from gitledger.store.facts import CommitFacts
-from gitledger.workflows.browse import show_commit
+from gitledger.workflows.browse import each_record
 from gitledger.workflows.observed import outside_of, tracked_by
 from gitledger.workflows.session import Session
 from gitledger.workflows.target import no_commit, no_work_tree
@@ -126,14 +126,13 @@ def propose_scope(session: Session, key: ShardKey, *, runs: int) -> Proposal:
 def _observed(session: Session, key: ShardKey) -> list[tuple[str, Inputs]]:
     """Return the records of the runs of the shard that count, with what they read, oldest first."""
     found: list[tuple[datetime, str, Inputs]] = []
-    for commit in sorted(session.ledger.view().commits()):
-        for entry in show_commit(session, commit).records:
-            claim = entry.claim
-            if not isinstance(claim, ShardReceipt) or claim.key != key or not claim.is_green:
-                continue
-            inputs = None if entry.signer is None or entry.fault else _inputs(session, claim)
-            if inputs is not None:
-                found.append((claim.session.ended_at, str(entry.id), inputs))
+    for _, entry in each_record(session):
+        claim = entry.claim
+        if not isinstance(claim, ShardReceipt) or claim.key != key or not claim.is_green:
+            continue
+        inputs = None if entry.signer is None or entry.fault else _inputs(session, claim)
+        if inputs is not None:
+            found.append((claim.session.ended_at, str(entry.id), inputs))
     return [(record, inputs) for _, record, inputs in sorted(found, key=lambda run: run[:2])]
 
 
