@@ -283,9 +283,13 @@ class Ledger:
         roots = roots_of(self._objects, tips)
         return self._trees.repeats(roots.records) or self._trees.repeats(roots.bodies)
 
-    def local_only(self, remote: str) -> Mapping[CommitId, tuple[bytes, ...]]:
-        """Return the lines of this clone's own refs that the tracking refs of `remote` lack, by commit."""
-        return self._beyond(local_tips(self._objects), tracking_tips(self._objects, remote))
+    def local_only(self, remote: str, *, elsewhere: bool = False) -> Mapping[CommitId, tuple[bytes, ...]]:
+        """Return the lines of this clone's own refs that the tracking refs of `remote` lack, by commit.
+
+        `elsewhere`: those tell of another place than where the remote is now; what they hold may be lacking there.
+        """
+        ours, theirs = local_tips(self._objects), tracking_tips(self._objects, remote)
+        return self._beyond(ours | theirs, Tips()) if elsewhere else self._beyond(ours, theirs)
 
     def fetched_only(self, other: str, remote: str) -> Mapping[CommitId, tuple[bytes, ...]]:
         """Return the lines fetched from `other` that neither this clone's own refs nor `remote` hold."""

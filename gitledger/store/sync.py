@@ -26,6 +26,7 @@ from gitledger.store.objects import RefUpdate
 from gitledger.store.refs import BODIES_REF, INBOX_PREFIX, RECORDS_REF, Tips, roots_of, tracking_prefix, tree_of
 from gitledger.store.remote import Answer, Remote, not_published, was_broken_off
 from gitledger.store.repository import Repository
+from gitledger.store.seen_at import last_sight, note_sight
 
 __all__ = ["NETWORK_RETRY", "NETWORK_TIMEOUT_S", "PublishResult", "Sync", "fetch", "publish"]
 
@@ -72,7 +73,8 @@ class Sync:
     push_first: bool = False
     """Whether to push at once what the remote lacked when last seen, and to look only where that is refused.
 
-    One connection instead of two; what others have published since is not taken up then.
+    One connection instead of two; what others have published since is not taken up then. Not of a remote that was
+    another place when it was last seen: there the look comes first.
     """
 
     def connect(self) -> Remote:
@@ -124,9 +126,11 @@ def publish(sync: Sync) -> PublishResult:
 
 def _publish(sync: Sync, remote: Remote) -> PublishResult:
     said = "no try was made"
+    sight = last_sight(sync.repository, sync.remote)
+    is_elsewhere = sight is not None and sight.is_elsewhere
     for tries in sync.retry.attempts():
         beside = tries == 1
-        if tries == 0 and sync.push_first:
+        if tries == 0 and sync.push_first and not is_elsewhere:
             _unite_tracking(sync)
             folded: Mapping[str, CommitId] = {}  # their refs are another connection's, of a sync that has the time
         elif not beside:
@@ -142,6 +146,7 @@ def _publish(sync: Sync, remote: Remote) -> PublishResult:
             answer, done = remote.push(refs)
         if answer is Answer.DONE:
             _track(sync, refs, gap.tracked)
+            note_sight(sync.repository, sync.remote, fetched=False)
             if beside:
                 return gap.result(sync, "inbox", 0, tries + 1)
             _clear(sync, remote, folded)
@@ -191,6 +196,7 @@ def _fetch(sync: Sync, remote: Remote, code: str) -> None:
         if code == "publish-failed":
             raise not_published(sync.remote, done.reason)
         raise done.failure(code, f"check that {sync.remote} can be reached: git ls-remote {sync.remote}")
+    note_sight(sync.repository, sync.remote, fetched=True)
 
 
 def _drop_garbage(sync: Sync) -> None:

@@ -13,6 +13,7 @@ from gitledger.dataclass import dataclass
 from gitledger.errors import StoreError, UsageError
 from gitledger.store.remote import remote_names, tracking_refspecs
 from gitledger.store.repository import Repository
+from gitledger.store.seen_at import last_sight, note_sight
 from gitledger.trust.signer import Signer
 from gitledger.trust.signers import Signers
 from gitledger.wording import from_top
@@ -155,5 +156,7 @@ def _refspecs(repo: Repository, remote: str) -> Step:
     missing = [spec for spec in tracking_refspecs(remote) if spec not in repo.config_all(key)]
     for spec in missing:
         repo.git.run("config", "--add", key, spec)
+    if last_sight(repo, remote) is None:
+        note_sight(repo, remote, fetched=False)  # what plain fetches bring from now on is of this place
     text = f"plain `git fetch {remote}` brings its ledger"
     return Step("fetch", bool(missing), text)

@@ -20,6 +20,7 @@ from gitledger.workflows.push_rules import Rules, known_remote, own_rules, rules
 from gitledger.workflows.run_hook import PushRun
 from gitledger.workflows.session import Session
 from gitledger.workflows.trusted import read_config
+from gitledger.workflows.unpublished import unpublished_to
 
 __all__ = ["MODES", "PushLine", "Pushed", "parse_push", "pre_push"]
 
@@ -241,7 +242,7 @@ def _publish(session: Session, remote: str | None, left_s: float, result: Pushed
             "pushed to the URL of no remote: the ledger is published with `git ledger sync REMOTE`"
         )
         return
-    if not any(session.ledger.local_only(remote).values()):
+    if not any(unpublished_to(session, remote).values()):
         return  # no connection is made for nothing: each may cost a touch of a key
     if is_dry:
         result.messages.append("a dry run: the ledger is not published")
