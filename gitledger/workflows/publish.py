@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 from gitledger.dataclass import dataclass
 from gitledger.errors import ConfigError, StoreError
 from gitledger.store.objects import Identity
-from gitledger.store.refs import TRACKING_PREFIX, tracking_prefix
+from gitledger.store.refs import TRACKING_PREFIX, Tips, tracking_prefix
 from gitledger.store.remote import choose_remote, remote_names
 from gitledger.store.ssh_sharing import one_connection
 from gitledger.store.sync import NETWORK_TIMEOUT_S, PublishResult, Sync, fetch, publish
 from gitledger.workflows.session import Session
+from gitledger.workflows.unpublished import unpublished_to
 
 if TYPE_CHECKING:
     from gitledger.config.schema import NotesConfig
@@ -28,18 +29,21 @@ class Synced:
     """What a sync came to; `published` is None where it only fetched.
 
     `elsewhere` counts records that were fetched from other remotes and that this one lacks, by remote: a sync
-    takes up what was recorded here, and what its own remote has.
+    takes up what was recorded here, and what its own remote has. `is_there`: the remote has a ledger; `is_here`:
+    so has this clone.
     """
 
     remote: str
     published: PublishResult | None
     elsewhere: Mapping[str, int] = field(default_factory=dict)
+    is_there: bool = True
+    is_here: bool = True
 
     def lines(self) -> list[str]:
         """Return in words what was done, and how the rest can be published."""
         done = self.published
         if done is None:
-            said = f"fetched the ledger of {self.remote}"
+            said = self._fetched()
         elif done.lines:
             said = f"published {done.lines} record{'s' * (done.lines != 1)} to {self.remote} ({done.via})"
         elif done.bodies:
@@ -55,6 +59,12 @@ class Synced:
             for other, count in self.elsewhere.items()
         ]
         return [said, *others]
+
+    def _fetched(self) -> str:
+        if self.is_there:
+            return f"fetched the ledger of {self.remote}"
+        mine = f"; git ledger sync {self.remote} publishes what is recorded here" if self.is_here else ""
+        return f"{self.remote} has no ledger yet: nobody has published one there{mine}"
 
     def encode(self) -> dict[str, Any]:
         """Return the document of `sync --json`."""
@@ -98,7 +108,12 @@ def sync_with(
         )
         if fetch_only:
             fetch(sync)
-            return Synced(remote=name, published=None)
+            return Synced(
+                remote=name,
+                published=None,
+                is_there=session.ledger.tracking_tips(name) != Tips(),
+                is_here=session.ledger.local_tips() != Tips(),
+            )
         published = publish(sync)
     return Synced(remote=name, published=published, elsewhere=_elsewhere(session, name))
 
@@ -120,7 +135,7 @@ def _by(session: Session, remote: str) -> tuple[Identity, str]:
     """Return author and message of the commits that unite ledgers: a server may demand a pattern of them, too."""
     from gitledger.workflows.notes_author import notes_identity, notes_message
 
-    waiting = sum(map(len, session.ledger.local_only(remote).values()))
+    waiting = sum(map(len, unpublished_to(session, remote).values()))
     notes = _notes(session)
     return notes_identity(session, notes), notes_message(notes, waiting)
 
