@@ -41,5 +41,5 @@ def command(
         output.document(found.encode())
     else:
         policy = f"{found.trusted.source} ({found.trusted.commit[:12]})"
-        output.result(lanes_text(found.release, policy=policy, color=output.color))
+        output.result(lanes_text(found.release, policy=policy, color=output.color, width=output.width))
     return EXIT_YES if found.release.verdict.passed else EXIT_NO

@@ -81,7 +81,8 @@ def command(
         policy = policy_of(found.case)
         ignored = dict.fromkeys((*found.ignored, *(judged.release.ignored if judged else ())))
         if judged is not None and judged.release.cells:
-            output.result("\n".join(["lanes", *cell_lines(judged.release.cells, color=output.color)]))
+            cells = cell_lines(judged.release.cells, color=output.color, width=output.width)
+            output.result("\n".join(["lanes", *cells]))
         output.result(
             verdict_text(
                 passed=verdict.passed,

@@ -17,16 +17,19 @@ LEAST_REMARK = 24
 """So much of the last cell is worth making others shorter for."""
 
 
-def fitted(rows: Iterable[Row], width: int | None, shorter: Iterable[Shorter] = ()) -> list[Row]:
+def fitted(
+    rows: Iterable[Row], width: int | None, shorter: Iterable[Shorter] = (), *, least: int = LEAST_REMARK
+) -> list[Row]:
     """Return rows that fit a window of `width` columns as a table indented by two, as far as they can.
 
     The last cell of each is cut (`…`) to what the others leave; where that is too little, `shorter` makes those
-    shorter first, one after the other as long as it is needed. `width` None: nobody looks, and nothing is cut.
+    shorter first, one after the other as long as it has no `least` columns. `width` None: nobody looks, and
+    nothing is cut.
     """
     found = list(rows)
     if width is None or not found:
         return found
-    wanted = min(LEAST_REMARK, max(len(row[-1]) for row in found))
+    wanted = min(least, max(len(row[-1]) for row in found))
     for narrower in shorter:
         lacking = wanted - _room(found, width)
         if lacking <= 0:

@@ -8,9 +8,11 @@ from collections.abc import Iterator, Sequence
 from gitledger.records.capability import CapabilityReport, layers_text
 from gitledger.records.capability_status import Status
 from gitledger.records.decode import format_time
+from gitledger.report.fit import Row, fitted, narrowed, wrapped
 from gitledger.report.text import escaped, finding_lines, paint, table
 from gitledger.verdict.lane_cells import CellStatus
 from gitledger.verdict.release import CellVerdict, Release
+from gitledger.wording import few
 
 __all__ = ["cell_lines", "doctor_lines", "doctor_summary", "evidence_lines", "lanes_text"]
 
@@ -49,10 +51,16 @@ def doctor_summary(reports: Sequence[CapabilityReport]) -> str:
     return ", ".join(f"{counts[status]} {status.value}" for status in Status)
 
 
-def lanes_text(release: Release, *, policy: str, color: bool) -> str:
-    """Return the release check: a line a cell, the lanes' record, every finding, and the answer last."""
-    lines = [f"lanes of {release.commit[:12]} by policy {policy}", *cell_lines(release.cells, color=color)]
-    lines += list(_record_lines(release.cells))
+def lanes_text(release: Release, *, policy: str, color: bool, width: int | None = None) -> str:
+    """Return the release check: a line a cell, the lanes' record, every finding, and the answer last.
+
+    `width` are the columns of the window, None where there is none.
+    """
+    lines = [f"lanes of {release.commit[:12]} by policy {policy}"]
+    lines += cell_lines(release.cells, color=color, width=width)
+    lines += [
+        part for line in _record_lines(release.cells) for part in wrapped(line, width, indent=_margin(line) + "  ")
+    ]
     of_cells = {f"lane-{status}" for status in CellStatus}  # the table says them already
     others = [finding for finding in release.verdict.findings if finding.code not in of_cells]
     lines += finding_lines(others, color=color)
@@ -64,13 +72,43 @@ def lanes_text(release: Release, *, policy: str, color: bool) -> str:
     return "\n".join(lines) + "\n"
 
 
-def cell_lines(cells: Sequence[CellVerdict], *, color: bool) -> list[str]:
-    """Return a line a cell: lane, model, layers, recipe, status, and why."""
+def cell_lines(cells: Sequence[CellVerdict], *, color: bool, width: int | None = None) -> list[str]:
+    """Return a line a cell: lane, model, layers, quantization, recipe, status, and why.
+
+    `width` are the columns of the window, None where there is none. What a row has no room for stands below them.
+    """
     rows = [_row(verdict) for verdict in cells]
-    return [
+    shown = fitted(rows, width, _SHORTER, least=_LEAST_DETAIL)
+    lines = [
         paint(line, _STYLES.get(verdict.status, "stale"), color=color)
-        for verdict, line in zip(cells, table(rows, indent="  "), strict=True)
+        for verdict, line in zip(cells, table(shown, indent="  "), strict=True)
     ]
+    cut: dict[str, list[str]] = {}
+    for verdict, whole, row in zip(cells, rows, shown, strict=True):
+        if row[-1] != whole[-1]:
+            cut.setdefault(whole[-1], []).append(escaped(str(verdict.cell)))
+    return [*lines, *(paint(f"  · {few(names)}: {why}", "dim", color=color) for why, names in cut.items())]
+
+
+def _need_where_advisory(rows: Sequence[Row], _: int) -> list[Row]:
+    """Return rows that leave out that a cell is required: most are, and of the others it is said."""
+    return [(*row[:6], "" if row[6] == "required" else row[6], *row[7:]) for row in rows]
+
+
+_SHORTER = (
+    _need_where_advisory,
+    narrowed(1, 16, keep_end=True),
+    narrowed(0, 10),
+    narrowed(4, 8),
+    narrowed(1, 8, keep_end=True),
+)
+"""First the model, of which the end tells most, then the lane, the recipe, and the model once more."""
+_LEAST_DETAIL = 12
+"""What is cut is told below, so that the other cells come first."""
+
+
+def _margin(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]
 
 
 def _row(verdict: CellVerdict) -> tuple[str, ...]:

@@ -98,6 +98,8 @@ def _of_reports(
 ) -> Iterator[tuple[HeldReport, list[str]]]:
     if not pile.reports:
         return
+    from gitledger.records.capability_status import Status
+    from gitledger.verdict.lane_cells import mismatches
     from gitledger.verdict.lane_signers import signatories_by_lane
     from gitledger.verdict.release import report_bar
 
@@ -111,4 +113,6 @@ def _of_reports(
         signed = its.judge(held.opened, held.report.timing.finished_at)
         if signed.accepted:
             signed = report_bar(held, signed, terms.config.policy, terms.now, committed_at)
-        yield held, _signature(its, signed)
+        lane = terms.config.lanes.get(held.report.lane.id or "")
+        differs = lane is not None and held.report.status is Status.PASSED and mismatches(lane, held.report)
+        yield held, [*_signature(its, signed), *(["mismatched"] if differs else [])]

@@ -325,15 +325,23 @@ class LaneWorld:
         opened = [open_record(line, commit=subject.commit) for line in self.lines[on]]
         return sort_records(opened, repository=REPOSITORY).placed(subject.commit, subject.tree)
 
+    @property
+    def committed_at(self) -> datetime:
+        return STARTED - timedelta(minutes=1)
+
+    def public(self) -> dict[str, str]:
+        """Return the key of each allowed name, as allowed_signers spells it."""
+        return {name: key_of(name).key.line for name in self.allowed}
+
     def judge(self) -> Release:
-        allowed = "\n".join(f"{name} {key_of(name).key.line}" for name in self.allowed)
+        allowed = "\n".join(f"{name} {key}" for name, key in self.public().items())
         signers, policy = Signers.parse(allowed.encode()), PolicyConfig(**self.policy)
         piles = [self.evidence("head"), self.evidence("old")]
         config = Config(version=1, repository=REPOSITORY, policy=policy, lanes=self.lanes)
         return judge_lanes(
             LaneSituation(
                 commit=self.subject("head").commit,
-                committed_at=STARTED - timedelta(minutes=1),
+                committed_at=self.committed_at,
                 now=self.now,
                 lanes=self.lanes,
                 policy=policy,
