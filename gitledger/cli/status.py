@@ -18,8 +18,10 @@ def command(output: Output, as_json: bool) -> int:
     git ledger status
     git ledger status --json | jq .summary
     """
+    from gitledger.report.next_step import status_text
     from gitledger.report.shards import plan_text
-    from gitledger.report.text import status_text
+    from gitledger.workflows.absent import absent_commands, pushes_the_ledger
+    from gitledger.workflows.config_at_hand import config_at_hand
     from gitledger.workflows.dirt import dirt_of, named
     from gitledger.workflows.judge import judged, plan
     from gitledger.workflows.mend import to_mend_dirt
@@ -44,6 +46,18 @@ def command(output: Output, as_json: bool) -> int:
     dirt = [*changed, *untracked]
     told = f"{named(session.repo, dirt)}: {to_mend_dirt(session.repo, changed, untracked)}" if dirt else ""
     passed = not stale and not any(waiting.values()) and judged(session, found.case, found.union).verdict.passed
-    unfetched = unfetched_remote(session)
-    output.result(text + status_text(stale, waiting, passed=passed, dirt=told, unfetched=unfetched))
+    unfetched = unfetched_remote(session) if stale else ""
+    at_hand = config_at_hand(session.repo, head) if dirt else None
+    broken = "" if at_hand is None or at_hand.error is None else at_hand.error.code
+    ending = status_text(
+        stale,
+        waiting,
+        passed=passed,
+        dirt=told,
+        unfetched=unfetched,
+        absent=absent_commands(session, found.case.inputs.config, [choice.shard.key for choice in stale]),
+        push=pushes_the_ledger(session.repo),
+        broken=broken and f"mend .gitledger/config.yaml, which is edited and broken: git ledger explain {broken}",
+    )
+    output.result(text + ending)
     return 0

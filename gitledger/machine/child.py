@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from gitledger.errors import InternalError, MachineError
 from gitledger.machine.interrupts import STOPPING, Interrupts
-from gitledger.machine.missing import missing_command
+from gitledger.machine.missing import missing_command, to_obtain
 from gitledger.machine.oom import OomWatch
 from gitledger.machine.processes import MARKER, sweep
 from gitledger.machine.stall import StallWatch
@@ -430,7 +430,7 @@ def _start_error(failure: list[str], command: str, folder: Path) -> Exception:
         return MachineError(
             "command-not-found",
             f"the command {command!r}, or the interpreter that its first line names, does not exist",
-            f"did you mean {near[0]}?" if near else f"command -v {command}",
+            f"did you mean {near[0]}?" if near else to_obtain(command),
         )
     return MachineError(
         "command-not-executable",

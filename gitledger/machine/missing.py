@@ -7,7 +7,9 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["missing_command"]
+from gitledger.wording import shell_word
+
+__all__ = ["missing_command", "to_obtain"]
 
 
 def missing_command(name: str, cwd: Path, env: Mapping[str, str]) -> int | None:
@@ -22,3 +24,12 @@ def missing_command(name: str, cwd: Path, env: Mapping[str, str]) -> int | None:
             return None
         number = errno.EACCES
     return number
+
+
+def to_obtain(name: str) -> str:
+    """Return what to do about a command that can't be found: tests mostly have an environment of their own."""
+    if "/" in name:
+        return f"ls -l {shell_word(name)} (its first line may name an interpreter that is not here)"
+    if name == "pytest":
+        return "python -m pip install pytest (or activate the environment of your tests)"
+    return f"install {shell_word(name)}, or activate the environment that has it"

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from gitledger.manifest.leavings import ignoring_line, mend_dirt
 from gitledger.report.together import RUN, together
-from gitledger.wording import counted, few, shortened, suggested, to_paste
+from gitledger.wording import counted, few, shortened, suggested
 
 if TYPE_CHECKING:  # whoever records needs no judgement
     from gitledger.records.receipt import ShardReceipt
     from gitledger.verdict.finding import Finding
-    from gitledger.verdict.select import Choice
 
 __all__ = [
     "escaped",
     "finding_lines",
     "paint",
     "record_lines",
-    "status_text",
     "table",
     "uncommitted_lines",
 ]
@@ -115,39 +113,3 @@ def record_lines(
         named = ", ".join(escaped(path) for path in receipt.repo.dirty_paths[:5])
         lines.append(f"dirty: {named}; {mend or mend_dirt(receipt.repo.dirty_paths)}")
     return [*lines, *notes]
-
-
-def status_text(
-    stale: Sequence[Choice],
-    waiting: Mapping[str, int],
-    *,
-    passed: bool = False,
-    dirt: str = "",
-    unfetched: str = "",
-) -> str:
-    """Return what is not published yet, and the next command to type.
-
-    Beside `dirt` no run would count: it says what is dirty, and what mends it. A failed test comes before any run.
-    `passed`: what a verdict says where nothing is stale. `unfetched` is a remote whose ledger, if it has one, was
-    never fetched.
-    """
-    from gitledger.verdict.way_out import way_out
-
-    lines = [
-        f"{counted(number, 'record')} not published to {remote}" for remote, number in waiting.items() if number
-    ]
-    failed = next((way for choice in stale if "--failed" in (way := way_out(choice))), "")
-    if failed:
-        lines.append(f"next: {to_paste(failed)}")
-    elif stale and dirt:
-        lines.append(f"next: {dirt}; then git ledger run")
-    elif stale:
-        run = f"git ledger run ({counted(len(stale), 'shard')})"
-        run = run if len(stale) > 1 else way_out(stale[0])
-        fetch = f"git ledger sync --fetch-only {unfetched}; where nobody has recorded yet, " if unfetched else ""
-        lines.append(f"next: {fetch}{run}")
-    elif any(waiting.values()):
-        lines.append(f"next: git ledger sync {next(name for name, number in waiting.items() if number)}")
-    else:
-        lines.append("next: nothing, the evidence passes" if passed else "next: git ledger verify")
-    return "\n".join(lines) + "\n"

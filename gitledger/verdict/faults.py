@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from gitledger.manifest.leavings import mend_dirt
 from gitledger.records.bodies import collection_digest
 from gitledger.records.ids import NodeId, ShardKey
 from gitledger.verdict.environments import ENVIRONMENT_KEYS, Group, group_of, plain
@@ -44,30 +43,9 @@ def _missing(choices: Iterable[Choice]) -> Iterator[Finding]:
                 choice.shard.key,
                 expected="a green receipt, fresh or carried",
                 found=found or choice.reason.replace("-", " "),
-                remedy=_remedy(choice),
+                remedy=way_out(choice),
                 gist=gist,
             )
-
-
-_HOW = {
-    "coverage-missing": "with a command that measures, pytest --cov; or write `coverage: none` for it",
-    "other-command": "without words of your own, and with PYTEST_ADDOPTS unset",
-    "untrusted": "with a key that policy lists: git ledger explain untrusted",
-}
-"""How it has to be recorded for that to mend it."""
-
-
-def _remedy(choice: Choice) -> str:
-    """Return what to do where a shard has nothing: recording again is a circle where that is not the fault."""
-    if choice.shard.fault:
-        return "mend the shard in .gitledger/config.yaml"
-    if choice.reason == "history-cut":
-        return "git fetch --unshallow"
-    record = f"git ledger record --shard {choice.shard.key}"
-    if choice.reason == "dirty" and choice.about is not None:
-        return f"{mend_dirt(choice.about.held.receipt.repo.dirty_paths)}; then {record}"
-    how = _HOW.get(choice.reason)
-    return f"{record} ({how})" if how else way_out(choice)
 
 
 def _disagreements(choices: Iterable[Choice], situation: Situation) -> Iterator[Finding]:

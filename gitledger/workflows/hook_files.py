@@ -9,7 +9,7 @@ from gitledger.dataclass import dataclass
 from gitledger.errors import StoreError
 from gitledger.store.repository import Repository
 
-__all__ = ["CHAINED", "HookFile", "hooks_folder", "install_hook", "uninstall_hook"]
+__all__ = ["CHAINED", "HookFile", "hooks_folder", "install_hook", "is_installed", "uninstall_hook"]
 
 NAME = "pre-push"
 CHAINED = "pre-push.before-git-ledger"
@@ -38,6 +38,14 @@ def hooks_folder(repo: Repository) -> Path:
     """Return the folder that git runs hooks from, `core.hooksPath` respected."""
     found = Path(repo.git.run("rev-parse", "--git-path", "hooks").text)
     return found if found.is_absolute() else (repo.worktree or repo.git_dir) / found
+
+
+def is_installed(repo: Repository) -> bool:
+    """Tell whether git would run our hook before a push."""
+    try:
+        return _MARK in (hooks_folder(repo) / NAME).read_text("utf-8", "replace")
+    except OSError:
+        return False
 
 
 def install_hook(repo: Repository, python: str) -> HookFile:

@@ -53,6 +53,6 @@ def test_a_remote_without_a_ledger_is_said_to_have_none_and_not_asked_for_it_aga
     said = shared.ledger(*clone, "verify", expect=1).err
     assert "this clone has no ledger, and origin had none when it was last asked" in said
     assert HINT not in said
-    assert "next: git ledger run (2 shards)" in shared.ledger(*clone, "status").out
+    assert "next: git ledger run  # 2 shards" in shared.ledger(*clone, "status").out
     shared.record("alpha")
     assert "; git ledger sync origin publishes what is recorded here" in shared.ledger("sync", "--fetch-only").out
