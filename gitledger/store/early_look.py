@@ -25,6 +25,9 @@ LARGE_INDEX_BYTES = 1 << 19
 TIMEOUT_S = 600.0
 MAX_BYTES = 512 << 20
 _SIGTERM = 15
+_NOT_IGNORED = (13, 25)
+"""SIGPIPE and SIGXFSZ, which Python ignores and a child would go on ignoring (`signal` takes long to load)."""
+_FIRST = b"# branch.oid "
 _DIES_WITHIN_S = 0.5
 """A git that waits for a file system that is gone doesn't; it is left alone then."""
 
@@ -64,7 +67,7 @@ class EarlyLook:
             status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         except ChildProcessError:  # whoever started us ignores children, and nobody can tell how it ended
             return None
-        return found if status == 0 else None
+        return found if status == 0 and found is not None and found.startswith(_FIRST) else None
 
     def _read(self) -> bytes | None:
         import select
@@ -98,6 +101,8 @@ def look_early(env: Mapping[str, str]) -> EarlyLook | None:
     """Return a look at the work tree whose top is the current folder; None where that isn't plain, or small."""
     try:
         folder = os.getcwd()
+        for stream in range(3):
+            os.fstat(stream)  # of one that is closed a pipe of ours would take the place
         if not REPOSITORY_VARIABLES.isdisjoint(env) or not stat.S_ISDIR(os.lstat(".git").st_mode):
             return None
         index = os.stat(".git/index")
@@ -121,6 +126,7 @@ def _begun(folder: str, index: os.stat_result, env: Mapping[str, str]) -> EarlyL
                 (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
             ],
             setsid=True,
+            setsigdef=_NOT_IGNORED,
         )
     except BaseException:
         os.close(output)

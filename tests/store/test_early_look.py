@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -129,6 +131,21 @@ def test_a_git_that_fails_is_asked_again(repo):
     os.waitid(os.P_PID, early._child, os.WEXITED | os.WNOWAIT)
     config.write_text(sound)
     assert seen(repo, early).seen.untracked == ("new.py",)
+
+
+def test_where_a_standard_stream_is_closed_none_begins(repo):
+    code = "import os; from gitledger.store import early_look as e; e.LARGE_INDEX_BYTES = 0; os.close(1); os._exit(e.look_early(os.environ) is not None)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=repo.path, env=repo.env, timeout=60, check=False)
+    assert done.returncode == 0
+
+
+def test_a_git_that_says_nothing_has_not_looked(repo, monkeypatch, tmp_path):
+    silent = tmp_path / "bin" / "git"
+    silent.parent.mkdir()
+    silent.write_text("#!/bin/sh\n")
+    silent.chmod(0o755)
+    monkeypatch.setenv("PATH", str(silent.parent))
+    assert begun(repo).said() is None
 
 
 def test_without_git_none_begins(repo, monkeypatch, tmp_path):
