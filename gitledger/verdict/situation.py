@@ -95,7 +95,9 @@ class Situation:
 
     `config` is the trusted one (policy, carry, merge); `shards` come from the judged commit. `stations` hold the
     target itself first (distance 0), then outwards. `carry` overrides `policy.allow_carried` (True for `--carry`,
-    False for `--no-carry`). `memory` may be one that other situations of the same policy share.
+    False for `--no-carry`). `ended_threshold` names the policy's ref, as a person would type it, where that has a
+    threshold on coverage and the judged commit has none any more. `memory` may be one that other situations of the
+    same policy share.
     """
 
     commit: CommitId
@@ -110,6 +112,7 @@ class Situation:
     history_cut: bool = False
     carry: bool | None = None
     coverage: CoverageRule = CoverageRule()
+    ended_threshold: str = ""
     memory: Memory = field(default_factory=Memory, compare=False, repr=False)
 
     @property

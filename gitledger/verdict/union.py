@@ -9,6 +9,7 @@ from gitledger.dataclass import dataclass
 from gitledger.records.ids import RecordId
 from gitledger.verdict.carry import carry
 from gitledger.verdict.coverage import CoverageUnion, judge_coverage
+from gitledger.verdict.ended_threshold import ending
 from gitledger.verdict.faults import find_faults
 from gitledger.verdict.field import Field
 from gitledger.verdict.finding import Finding, note
@@ -51,7 +52,7 @@ def form_union(situation: Situation) -> Union:
     return Union(
         choices=choices,
         fields=tuple(one.field for one in found),
-        faults=(*find_faults(choices, situation), *coverage.faults),
+        faults=ending((*find_faults(choices, situation), *coverage.faults), situation.ended_threshold),
         notes=(*coverage.notes, *_extra_notes(choices), *_beyond_ancestry(choices), *_undeclared(situation)),
         revoked=revoked,
         coverage=coverage,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 
 from gitledger.config.schema import Config
 from gitledger.dataclass import dataclass
+from gitledger.errors import ConfigError
 from gitledger.manifest.definition import Definition
 from gitledger.records.bodies import BodyRef
 from gitledger.records.ids import CommitId, Digest, ShardKey
@@ -107,6 +109,7 @@ def gather(
             history_cut=repo.history_is_cut(target),
             carry=carry,
             coverage=rule,
+            ended_threshold=trusted.source if rule.threshold and _has_none(known, target, own, trusted) else "",
             memory=memory,
         ),
         trusted=trusted,
@@ -128,6 +131,15 @@ def _coverage_pin(
     if trusted.config.policy.pin_shards and not trusted.is_self:
         theirs, source = (trusted.commit, trusted.config), trusted.source
         yield from coverage_pin(repo, judged, theirs, accepted=accepted, source=source)
+
+
+def _has_none(known: Known, target: CommitId, own: Config, trusted: Trusted) -> bool:
+    """Tell whether the judged commit itself has no threshold on coverage; one that can't be read is not none."""
+    if trusted.is_self:
+        return False
+    with suppress(ConfigError):
+        return known.coverage_rule(target, own).threshold is None
+    return False
 
 
 def definitions(config: Config) -> dict[ShardKey, Digest]:

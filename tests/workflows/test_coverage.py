@@ -280,3 +280,40 @@ def test_c06_f02_a_carried_fragment_is_cut_to_unchanged_files_and_the_threshold_
     assert {verdict for verdict, _ in project.plan().values()} == {"carryable"}
     assert project.verify() == ("failed", {"coverage-under"})
     assert "  a is carried, 1 file dropped as changed since: src/b.py\n" in project.ledger("verify", expect=1).out
+
+
+def test_a_commit_that_ends_the_threshold_is_told_no_run_and_a_way_that_is_green(make_measured):
+    """To run it again was the hint: it reran everything, stayed red, and used up an attempt each time."""
+    project = make_measured(WHOLE)
+    measuring, ended = PYPROJECT.format(threshold="95", run=""), " --cov-fail-under=95"
+    project.repo.git("branch", "trusted")
+    project.repo.commit({"pyproject.toml": measuring.replace(f"--cov=src --cov-branch --cov-report={ended}", "")})
+    project.record("unit")
+    said = project.ledger("verify", "--policy-from", "trusted", expect=1).out
+    assert "[coverage-missing]" in said
+    assert (
+        "coverage, since trusted still has a threshold; that this commit has none holds once it has landed" in said
+    )
+    assert "git ledger run" not in said
+    assert "git ledger record" not in said
+    assert project.verify() == ("passed", set()), "as it will once it has landed"
+
+    project.repo.git("switch", "-q", "-c", "in-two-steps", "trusted")
+    project.repo.commit({"pyproject.toml": measuring.replace(ended, "")})
+    project.record("unit")
+    assert project.verify("--policy-from", "trusted", "--accept-shards") == ("passed", set())
+    project.repo.git("branch", "-f", "trusted")
+    project.repo.commit({"pyproject.toml": measuring.replace(f"--cov=src --cov-branch --cov-report={ended}", "")})
+    project.record("unit")
+    assert project.verify("--policy-from", "trusted", "--accept-shards") == ("passed", set())
+
+
+def test_a_shard_that_no_longer_measures_is_to_be_run_with_what_measures_where_the_threshold_stands(make_measured):
+    project = make_measured(WHOLE)
+    project.repo.git("branch", "trusted")
+    text = PYPROJECT.format(threshold="95", run="").replace("--cov=src --cov-branch --cov-report= ", "")
+    project.repo.commit({"pyproject.toml": text})
+    project.record("unit")
+    said = project.ledger("verify", "--policy-from", "trusted", expect=1).out
+    assert "once it has landed" not in said
+    assert "try: git ledger record --shard unit  # with a command that measures" in said
