@@ -251,6 +251,15 @@ class Config:
     def _unknown(self, text: str) -> tuple[ShardKey, ...]:
         from difflib import get_close_matches  # for errors alone
 
+        name, at, _ = text.partition("@")
+        variants = [
+            str(key) for shard in self.shards.values() for key, _ in shard.identities() if key.name == name
+        ]
+        if at and variants:
+            if variants == [name]:
+                raise ConfigError("unknown-shard", f"shard {name!a} has no variants", f"name it as {name}")
+            hint = f"known: {', '.join(variants[:10])}"
+            raise ConfigError("unknown-shard", f"shard {name!a} has no variant {text[len(name) + 1 :]!a}", hint)
         known = [str(key) for key in self.shard_keys()]
         near = get_close_matches(text, [*known, *self.shards], n=1)
         names = ", ".join(known[:10]) or "none"

@@ -101,7 +101,7 @@ def choose_remote(repository: Repository, argument: str | None = None) -> str:
     names = remote_names(repository)
     if argument is not None:
         if argument not in names:
-            raise _no_remote(f"{argument!a} is no remote of this clone", names)
+            raise _no_remote(f"{argument!a} is no remote of this clone", names, argument)
         return argument
     branch = repository.branch()
     own = None if branch is None else repository.config(f"branch.{branch}.remote")
@@ -113,8 +113,14 @@ def choose_remote(repository: Repository, argument: str | None = None) -> str:
     return names[0]
 
 
-def _no_remote(what: str, names: Sequence[str]) -> UsageError:
+def _no_remote(what: str, names: Sequence[str], meant: str = "") -> UsageError:
     hint = f"git ledger sync {names[0]}" if names else "git remote add origin URL"
+    if names and meant:
+        from difflib import get_close_matches  # for errors alone
+
+        near = get_close_matches(meant, names, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(names)}"
+        return UsageError("no-remote", what, hint)
     known = f" (there is {', '.join(names)})" if names else ""
     return UsageError("no-remote", what + known, hint)
 

@@ -128,12 +128,29 @@ class Repository:
         return self.git.run("rev-parse", "--verify", "-q", rev, statuses=_ANY).text.strip()
 
     def _unknown(self, rev: str) -> UsageError:
+        if near := self._nearest(rev):
+            return UsageError(
+                "unknown-commit", f"{rev!a} names no commit of this repository", f"did you mean {near}?"
+            )
         has_remote = any(key.startswith("remote.") and key.endswith(".url") for key in self.settings)
         hint = (
             "git fetch" if has_remote else "git remote add origin URL" if "/" in rev else "git log --all --oneline"
         )
         hint = "git fetch --unshallow" if self.is_shallow else hint
         return UsageError("unknown-commit", f"{rev!a} names no commit of this repository", hint)
+
+    def _nearest(self, rev: str) -> str:
+        """Return the branch or tag, local or of a remote, of which `rev` is a slip; "" where none is near."""
+        name = _REF_PART.match(rev)[0]  # type: ignore[index]  # it matches anything
+        if not name or len(rev) > MAX_REV_CHARACTERS or rev.startswith("-"):
+            return ""
+        from difflib import get_close_matches  # for errors alone
+
+        places = ("refs/heads", "refs/tags", "refs/remotes")
+        listed = self.git.run("for-each-ref", "--format=%(refname)", *places).text.splitlines()
+        known = {short: ref for ref in listed for short in (ref, ref.split("/", 2)[2])}
+        near = get_close_matches(name, [one for one in known if one != name], n=1, cutoff=0.75)
+        return f"{near[0]}{rev[len(name) :]}" if near and name not in known else ""
 
     def commit(self, commit: CommitId) -> CommitInfo:
         """Return a commit; raises `UsageError` `unknown-commit` where this clone lacks it."""
@@ -169,10 +186,9 @@ class Repository:
         email = env.get("GIT_AUTHOR_EMAIL") or self.config("author.email") or self.config("user.email")
         identity = Identity(name=_clean(name), email=_clean(email or env.get("EMAIL")))
         asked = (("user.name", identity.name, '"Your Name"'), ("user.email", identity.email, "you@example.org"))
-        for key, value, example in asked:
-            if not value:
-                hint = f"git config {key} {example}"
-                raise UsageError("no-identity", f"git has no {key} to write commits with", hint)
+        if lacking := {key: example for key, value, example in asked if not value}:
+            hint = " && ".join(f"git config {key} {example}" for key, example in lacking.items())
+            raise UsageError("no-identity", f"git has no {' and no '.join(lacking)} to write commits with", hint)
         return identity
 
     def file_at(self, commit: CommitId, path: str) -> bytes | None:

@@ -137,10 +137,11 @@ class KeygenSigner:
         said = [line.strip() for line in stderr.splitlines() if line.strip()]
         text = ascii(said[-1])[1:-1][:200] if said else f"exit status {status}"
         if self._backend == "agent":
+            start = "" if self._keygen.environ.get("SSH_AUTH_SOCK") else 'eval "$(ssh-agent)" && '
             return TrustError(
                 "agent-lacks-key",
                 f"the agent could not sign with {self.fingerprint}: {text}",
-                "start it and load the key with `ssh-add`",
+                f"{start}ssh-add PATH",
             )
         return TrustError("signing-failed", f"signing with {self.fingerprint} failed: {text}", "ssh-add -l")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gitledger.errors import DecodeError, TrustError
 from gitledger.trust.certificates import parse_key_line
-from gitledger.trust.find_key import KeyChoice
+from gitledger.trust.find_key import KEY_VARIABLE, KeyChoice
 from gitledger.trust.keygen import Keygen, KeygenSigner
 from gitledger.trust.keys import PublicKey
 from gitledger.trust.private_keys import (
@@ -54,7 +54,7 @@ def _open_path(path: Path, keygen: Keygen, passphrase: Passphrase | None, *, ori
     text = _read(path, origin).decode("utf-8", "replace")
     if is_private_key_text(text):
         return _open_private(path, keygen, passphrase, certified=None)
-    key = _public(text, f"{origin}: {path}")
+    key = _public(text, f"{origin}: {path}", path)
     private = path.with_name(path.name.removesuffix(".pub").removesuffix("-cert"))
     if private == path or not private.is_file() or keygen.agent_holds(key):
         return KeygenSigner(key, keygen, path=path, backend="agent")
@@ -75,7 +75,15 @@ def _open_private(
     if peek and peek.is_encrypted and keygen.agent_holds(peek.public):
         public = certified or peek.public
         return KeygenSigner(public, keygen, line=_line(public), backend="agent")
-    private = load_private_key(data, where=str(path), passphrase=passphrase)
+    try:
+        private = load_private_key(data, where=str(path), passphrase=passphrase)
+    except TrustError as error:
+        if error.code == "passphrase-needed":
+            start = (
+                "" if keygen.environ.get("SSH_AUTH_SOCK") else 'eval "$(ssh-agent)" && '
+            )  # without one it fails
+            error.hint = f"{start}ssh-add {shell_word(path)}"
+        raise
     _check_pair(private, certified, path)
     return FileSigner(private, certified=certified)
 
@@ -93,12 +101,27 @@ def _check_pair(private: PrivateKey, public: PublicKey | None, path: Path) -> No
         )
 
 
-def _public(text: str, where: str) -> PublicKey:
+def _other_key(origin: str, path: Path | None = None) -> str:
+    """Return how another key is named in the place that named this one."""
+    if origin == "--key":
+        return "give --key the path of a key"
+    if origin == KEY_VARIABLE:
+        return f"set {KEY_VARIABLE} to the path of a key, or unset it"
+    if origin.endswith(".signingKey"):
+        return f"git config {origin} PATH"
+    return f"ls -l {shell_word(path)}" if path else "give --key the path of a key"
+
+
+def _public(text: str, where: str, path: Path | None = None) -> PublicKey:
     try:
         return parse_key_line(text.strip())
     except DecodeError as error:
         code = "key-refused" if error.code == "weak-key" else "key-unreadable"
-        raise TrustError(code, f"{where}: {error.message}", "see what it holds with `ssh-keygen -l -f`") from error
+        raise TrustError(
+            code,
+            f"{where}: {error.message}",
+            f"ssh-keygen -l -f {shell_word(path)}" if path else _other_key(where),
+        ) from error
 
 
 def _read(path: Path, origin: str) -> bytes:
@@ -109,12 +132,10 @@ def _read(path: Path, origin: str) -> bytes:
         raise TrustError(
             "key-unreadable",
             f"{origin}: the signing key {path} can't be read: {error.strerror}",
-            "git config gitledger.signingKey PATH",
+            _other_key(origin, path),
         ) from error
     if len(data) > MAX_KEY_FILE_BYTES:
-        raise TrustError(
-            "key-unreadable", f"{origin}: {path} is no key file: too large", "git config gitledger.signingKey PATH"
-        )
+        raise TrustError("key-unreadable", f"{origin}: {path} is no key file: too large", _other_key(origin, path))
     return data
 
 

@@ -102,7 +102,9 @@ def _unlock(data: bytes, where: str, passphrase: Passphrase | None) -> Any:
         secret = passphrase(where) if passphrase else None
         if secret is None:
             raise TrustError(
-                "passphrase-needed", f"{where} is locked by a passphrase", "unlock it once with `ssh-add`"
+                "passphrase-needed",
+                f"{where} is locked by a passphrase",
+                "hand over a key without one, or load it into an agent",
             )
         material = _load(data, where, secret)
         if material is None:

@@ -36,7 +36,7 @@ def request_of(config: Config, asked: Asked) -> RecordRequest:
     key = _key(asked)
     if asked.paths or asked.extra_paths or asked.excluded_paths:
         return _undeclared(config, asked, key)
-    return _declared(config, asked, _resolved(config, key))
+    return _declared(config, asked, _resolved(config, key, asked.command))
 
 
 def _key(asked: Asked) -> ShardKey:
@@ -49,11 +49,16 @@ def _key(asked: Asked) -> ShardKey:
     return key
 
 
-def _resolved(config: Config, key: ShardKey) -> ShardKey:
+def _resolved(config: Config, key: ShardKey, command: Sequence[str]) -> ShardKey:
     """Return the declared identity; one without a variant where variants are declared is refused."""
     if key in config.shard_keys():
         return key
-    named = config.keys_named(str(key))
+    try:
+        named = config.keys_named(str(key))
+    except ConfigError as error:
+        if command:  # a command of one's own is mostly of a shard of one's own
+            error.message += "; one that is not declared needs --paths"
+        raise
     if len(named) == 1 and key.variant is None and named[0].name == key.name:
         return named[0]
     choices = ", ".join(str(item) for item in named[:8])

@@ -26,8 +26,9 @@ def judge_needs(text: str, *, nothing_stale: bool) -> Iterator[Finding]:
     """
     jobs = _read(text)
     if not jobs:
+        found = "none" if jobs is not None else "it is not JSON" if text.strip() else "an empty text"
         yield blocking(
-            "jobs-unknown", _RULE, "needs", expected="the results of the jobs", found="none", remedy=_REMEDY
+            "jobs-unknown", _RULE, "needs", expected="the results of the jobs", found=found, remedy=_REMEDY
         )
         return
     planned_none = any(_result(job) == "success" and _outputs(job).get("any") == "false" for job in jobs.values())
@@ -45,11 +46,12 @@ def judge_needs(text: str, *, nothing_stale: bool) -> Iterator[Finding]:
         )
 
 
-def _read(text: str) -> Mapping[str, Any]:
+def _read(text: str) -> Mapping[str, Any] | None:
+    """Return the jobs, none where the document tells of none, None where it can't be read."""
     try:
         found = json.loads(text, object_pairs_hook=_once)
     except (ValueError, RecursionError):
-        return {}
+        return None
     return found if isinstance(found, dict) else {}
 
 

@@ -44,10 +44,10 @@ def initialise(session: Session, signer: Signer, *, principal: str, python: str)
     `StoreError` where something can't be written.
     """
     root = _root(session.repo)
-    name = _principal(principal)
+    name = _principal(session, principal)
     steps = [_config(session.repo, root, name), _signer(session.repo, root, name, signer)]
     steps += [_refspecs(session.repo, remote) for remote in remote_names(session.repo)]
-    return [*steps, _hook(session.repo, python)]
+    return [*steps, _hook(session.repo, python), *_identity(session)]
 
 
 def uninstall(session: Session) -> list[Step]:
@@ -68,12 +68,26 @@ def _root(repo: Repository) -> Path:
     return repo.worktree
 
 
-def _principal(text: str) -> str:
-    """Return the name that stands in allowed_signers for a person: no blanks, commas, quotes, or patterns."""
+def _principal(session: Session, text: str) -> str:
+    """Return the name that stands in allowed_signers for a person: no blanks, commas, quotes, or patterns.
+
+    Where git knows none, all that it will want to write commits with is named at once.
+    """
     name = re.sub(r"[^\w.@+-]", "-", text.strip())
+    if not name:
+        session.repo.identity(session.environ)
     if not name or name.startswith("-"):
         raise UsageError("no-identity", "git knows no name for you", "git config user.email you@example.org")
     return name
+
+
+def _identity(session: Session) -> list[Step]:
+    """Return a step that names what git lacks to write commits with, before the first record asks for it."""
+    try:
+        session.repo.identity(session.environ)
+    except UsageError as error:
+        return [Step("identity", False, f"{error.message}, and records are written as such: {error.hint}")]
+    return []
 
 
 def _left_out(repo: Repository, root: Path, path: str) -> bytes | None:

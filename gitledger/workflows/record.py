@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from gitledger.dataclass import dataclass
-from gitledger.errors import EXIT_NO, EXIT_NOT_STORED, EXIT_YES, StoreError
+from gitledger.errors import EXIT_NO, EXIT_NOT_STORED, EXIT_YES, ManifestError, StoreError
 from gitledger.machine.child import shell_status
 from gitledger.manifest.chain import CHAIN_FILES
 from gitledger.manifest.definition import Definition
@@ -80,7 +80,12 @@ def record(
     if spool is None:
         notes_identity(session, request.notes)  # without one the receipt could not be stored
     early = begun() if begun else None
-    before = look(session, request.definition, edits=early) if before is None else before
+    try:
+        before = look(session, request.definition, edits=early) if before is None else before
+    except ManifestError as error:
+        if error.code == "pattern-unmatched" and not request.declared:
+            error.hint = "correct the option; `git ls-files` lists what is tracked"
+        raise
     if looked is not None:
         looked(before)
     load_ahead(session)

@@ -90,7 +90,7 @@ def test_a_text_is_never_cut_within_the_first_twelve_digits_of_an_id(before):
 
 # --- hints: what stands behind "try:" can be typed or done ----------------------------------------------------------
 
-PROGRAMS = re.compile(r"(?:chmod|command|git|kill|ls|mkdir|pip|rm|sbatch|sinfo|ssh-add|ssh-keygen)\b")
+PROGRAMS = re.compile(r"(?:chmod|command|eval|git|kill|ls|mkdir|pip|rm|sbatch|sinfo|ssh-add|ssh-keygen)\b")
 EDITS = re.compile(
     r"(?:add|ask|build|cd|check|commit|compare|correct|declare|end|free|give|hand|ignore|install|leave|let|list|look|lower|"
     r"make|mend|move|name|narrow|raise|record|retry|run|say|see|set|shorten|split|start|take|try|unlock|unset|upgrade|"
