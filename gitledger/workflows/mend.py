@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gitledger.errors import UsageError
 from gitledger.manifest.leavings import ignoring_line, mend_dirt
 from gitledger.store.repository import Repository
-from gitledger.workflows.request import Before, RecordRequest
 from gitledger.workflows.session import Session
+
+if TYPE_CHECKING:  # whoever only looks runs nothing
+    from gitledger.workflows.request import Before, RecordRequest
 
 __all__ = ["before_a_dirty_run", "to_mend_dirt", "tracked_among"]
 
