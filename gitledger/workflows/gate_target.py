@@ -7,6 +7,8 @@ from gitledger.errors import StoreError, UsageError
 from gitledger.records.ids import CommitId
 from gitledger.store.repository import Repository
 from gitledger.store.sync import NETWORK_TIMEOUT_S
+from gitledger.wording import shell_word
+from gitledger.workflows.no_default_branch import no_default_of
 
 __all__ = ["Target", "find_target"]
 
@@ -40,8 +42,7 @@ def find_target(
         branch = listed.default
     commit = listed.heads.get(branch or "")
     if branch is None or commit is None:
-        what = "names no default branch" if branch is None else f"has no branch {branch!a}"
-        raise UsageError("no-target", f"{remote} {what}, so there is no policy to apply", _HINT)
+        raise _no_target(repo, remote, branch, listed)
     name = f"refs/remotes/{remote}/{branch}"
     if repo.objects.read_ref(name) != commit or repo.objects.read_commit(commit) is None:
         done = repo.git.run(*_FETCH, remote, f"+refs/heads/{branch}:{name}", statuses=_ENDED, timeout_s=timeout_s)
@@ -51,6 +52,19 @@ def find_target(
     if repo.objects.read_commit(commit) is None:
         raise StoreError("fetch-failed", f"{remote} did not send {branch}", f"git fetch {remote} {branch}")
     return Target(source=f"{remote}/{branch}", commit=commit)
+
+
+def _no_target(repo: Repository, remote: str, branch: str | None, listed: _Listed) -> UsageError:
+    if branch is None and not listed.heads:
+        return UsageError("no-target", f"{remote} has no branch yet, so there is no policy to apply", _HINT)
+    if branch is None or branch == listed.default:
+        found = no_default_of(repo, remote, listed.heads)
+        ref = shell_word(f"{remote}/{found.likely}")
+        fetched = repo.objects.read_ref(f"refs/remotes/{remote}/{found.likely}") is not None
+        fetch = "" if fetched else f"git fetch {shell_word(remote)} && "
+        what = f"{found.cause}. So there is no policy to apply; {found.mend}"
+        return UsageError("no-target", what, f"{fetch}git ledger gate --policy-from {ref}")
+    return UsageError("no-target", f"{remote} has no branch {branch!a}, so there is no policy to apply", _HINT)
 
 
 @dataclass(frozen=True, slots=True)

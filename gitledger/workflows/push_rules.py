@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fnmatch
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 from gitledger.config.schema import HooksConfig
@@ -18,7 +18,8 @@ from gitledger.records.ids import CommitId
 from gitledger.report.text import escaped
 from gitledger.store.remote import remote_names
 from gitledger.store.repository import Repository
-from gitledger.wording import few, shell_word
+from gitledger.wording import shell_word
+from gitledger.workflows.no_default_branch import no_default_of
 from gitledger.workflows.trusted import read_config
 
 __all__ = ["Rules", "known_remote", "own_rules", "rules_of_remote"]
@@ -121,22 +122,15 @@ def _without_default(repo: Repository, name: str, known: str | None) -> str:
             "judge, so it is not judged. Later pushes are, by the policy of the branch that is the default there. "
             "What your evidence is worth by your own policy, `git ledger verify` says"
         )
-    text = f"{name} has branches and no default one (its HEAD names none of them), so this push is not judged"
+    found = no_default_of(repo, name, branches)
+    text = f"{found.cause}. So this push is not judged; {found.mend}"
     if known is None:
-        return text
-    likely = _likely(branches, repo.config("init.defaultBranch"))
+        return escaped(text, _MAX_TOLD)
+    likely = found.likely
     is_here = repo.objects.read_ref(f"refs/remotes/{known}/{likely}") is not None
-    mend = "" if is_here else f"git fetch {shell_word(known)} && "
-    mend += f"git remote set-head {shell_word(known)} {shell_word(likely)}"
-    rest = [branch for branch in branches if branch != likely]
-    others = f" (there is also {few(rest)})" if rest else ""
-    return escaped(f"{text}; to judge by the policy of {likely}{others}: {mend}", _MAX_TOLD)
-
-
-def _likely(branches: Sequence[str], configured: str | None) -> str:
-    """Return which of these branches is likely meant to be the default one."""
-    usual = [name for name in (configured, "main", "master") if name in branches]
-    return next((name for name in usual if name), branches[0])
+    fetch = "" if is_here else f"git fetch {shell_word(known)} && "
+    local = f"{fetch}git remote set-head {shell_word(known)} {shell_word(likely)}"
+    return escaped(f"{text}. In this clone alone, to judge by the policy of {likely}: {local}", _MAX_TOLD)
 
 
 def own_rules(repo: Repository, remote: str | None, branch: str, at_remote: str) -> Rules | None:

@@ -141,6 +141,21 @@ def test_what_a_runner_says_and_nobody_understands_is_no_verdict(hosted, tmp_pat
     assert hosted.gate(env=said | env, expect=2)["error"]["code"] == code
 
 
+def test_a_server_whose_head_names_a_branch_that_is_not_there_is_told_of_with_a_command_that_works(hosted):
+    """`git init --bare` makes a HEAD of `master`; after a push of `main` nothing there says what is meant."""
+    hosted.record_all()
+    hosted.ledger("sync")
+    hosted.repo.git("--git-dir", str(hosted.server), "symbolic-ref", "HEAD", "refs/heads/master")
+    error = hosted.gate(expect=2)["error"]
+    assert error["code"] == "no-target"
+    assert (
+        "its HEAD says master, and there is main. So there is no policy to apply; make main the"
+        in error["message"]
+    )
+    assert error["hint"] == "git ledger gate --policy-from origin/main"
+    assert hosted.gate("--policy-from", "origin/main")["verdict"] == "passed"
+
+
 def test_an_event_file_that_is_no_json_is_no_verdict(hosted, tmp_path):
     said = event_file(tmp_path)
     (tmp_path / "event.json").write_text("[")

@@ -273,10 +273,22 @@ def test_a_remote_whose_head_names_no_branch_is_said_to_have_no_policy_and_how_i
     done = push(hosted, "origin", "main:topic")
     assert (done.returncode, "origin has branches and no default one" in done.stdout) == (0, True)
     (told,) = (line for line in done.stdout.splitlines() if "no default one" in line)
-    assert told.endswith("to judge by the policy of main: git remote set-head origin main")
+    assert "its HEAD says master, and there is main. So this push is not judged" in told
+    assert told.endswith("In this clone alone, to judge by the policy of main: git remote set-head origin main")
     typed(hosted, told)
     assert push(hosted, "origin", "main:another").returncode == 1
     assert push(hosted, "origin", "main").returncode == 1
+
+
+def test_what_mends_the_head_of_a_server_mends_it_for_everybody(make_pushing):
+    hosted = make_pushing()
+    hosted.ledger("init")
+    hosted.repo.git("remote", "set-head", "-d", "origin")
+    hosted.repo.git("--git-dir", str(hosted.server), "symbolic-ref", "HEAD", "refs/heads/master")
+    told = push(hosted, "origin", "main:topic").stdout
+    assert "`git symbolic-ref HEAD refs/heads/main`" in told
+    hosted.repo.git("--git-dir", str(hosted.server), "symbolic-ref", "HEAD", "refs/heads/main")
+    assert push(hosted, "origin", "main:another").returncode == 1
 
 
 def test_a_default_branch_that_was_never_fetched_is_fetched_by_what_is_told_to_type(make_pushing):
@@ -289,7 +301,8 @@ def test_a_default_branch_that_was_never_fetched_is_fetched_by_what_is_told_to_t
     hosted.repo.git("--git-dir", str(hosted.server), "symbolic-ref", "HEAD", "refs/heads/master")
     done = push(hosted, "origin", "main:topic")
     (told,) = (line for line in done.stdout.splitlines() if "no default one" in line)
-    assert "to judge by the policy of main (there is also aside): git fetch origin && " in told
+    assert "there is main (and aside)" in told
+    assert "to judge by the policy of main: git fetch origin && " in told
     typed(hosted, told)
     assert push(hosted, "origin", "main:another").returncode == 1
 
