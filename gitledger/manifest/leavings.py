@@ -7,12 +7,14 @@ from collections.abc import Collection, Sequence
 
 from gitledger.wording import few
 
-__all__ = ["MEND", "OF_TESTS", "ignoring_line", "mend_dirt"]
+__all__ = ["EGG_INFO", "MEND", "OF_TESTS", "ignoring_line", "mend_dirt"]
 
 MEND = "commit them, or let .gitignore name them"
 """What to do about any dirt. Nobody's own ignore file will do: a run looks at the tree's alone."""
 OF_TESTS = {"__pycache__/": "__pycache__/a.pyc", ".coverage": ".coverage"}
 """What nearly every test suite in Python leaves: the line that ignores it, and a path that it must cover."""
+EGG_INFO = "*.egg-info/"
+"""The line for what `pip install -e .` leaves behind with setuptools, beside the packages."""
 _FOLDERS = (
     "__pycache__",
     ".pytest_cache",
@@ -39,7 +41,7 @@ def ignoring_line(path: str) -> str:
     if folder is not None:
         return f"{folder.group(1)}/"
     if _EGG_INFO.search(path):
-        return "*.egg-info/"
+        return EGG_INFO
     name = path.rpartition("/")[2]
     if name == ".coverage":
         return ".coverage"

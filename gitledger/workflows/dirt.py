@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gitledger.manifest.leavings import OF_TESTS, ignoring_line
+from gitledger.manifest.leavings import EGG_INFO, OF_TESTS, ignoring_line
 from gitledger.store.repository import Repository
 from gitledger.store.worktree import work_tree_state
 from gitledger.workflows.ci_files import PLACES
@@ -59,12 +59,15 @@ def dirt_beside(repo: Repository) -> list[Step]:
 
 
 def will_be_left(repo: Repository) -> list[Step]:
-    """Return a step that names the lines that the tree's `.gitignore` lacks for what tests of Python leave behind.
+    """Return a step that names lines that the tree's `.gitignore` lacks for what tests and installing leave behind.
 
     Nothing is said where no Python is tracked or lies at hand, nor of what is dirt already and named as such.
     """
     if repo.worktree is None or not _has_python(repo):
         return []
+    lines = dict(OF_TESTS)
+    if any((repo.worktree / name).is_file() for name in ("pyproject.toml", "setup.py")):
+        lines[EGG_INFO] = ("src/" if (repo.worktree / "src").is_dir() else "") + "a.egg-info/PKG-INFO"
     asked = repo.git.run(
         "check-ignore",
         "--no-index",
@@ -72,7 +75,7 @@ def will_be_left(repo: Repository) -> list[Step]:
         "--non-matching",
         "--stdin",
         "-z",
-        stdin="\0".join(OF_TESTS.values()).encode(),
+        stdin="\0".join(lines.values()).encode(),
         statuses=frozenset({0, 1}),
     )
     fields = asked.stdout.decode("utf-8", "surrogateescape").split("\0")
@@ -82,11 +85,12 @@ def will_be_left(repo: Repository) -> list[Step]:
         if source.endswith(".gitignore") and not pattern.startswith("!")
     }
     named_already = set(map(ignoring_line, dirt_of(repo)[1]))
-    left = [line for line, path in OF_TESTS.items() if path not in ignored and line not in named_already]
+    left = [line for line, path in lines.items() if path not in ignored and line not in named_already]
     if not left:
         return []
-    lines = " and ".join(f"`{line}`" for line in left)
-    return [Step("leavings", False, f"add {lines} to .gitignore: what tests leave makes the next run dirty")]
+    lacking = " and ".join(f"`{line}`" for line in left)
+    who = "tests and `pip install -e .` leave" if EGG_INFO in left else "tests leave"
+    return [Step("leavings", False, f"add {lacking} to .gitignore: what {who} makes the next run dirty")]
 
 
 def _has_python(repo: Repository) -> bool:

@@ -103,3 +103,17 @@ def test_a_receipt_of_elsewhere_that_names_what_may_be_a_key_does_not_say_commit
         assert f"move {name} out of the work tree where that is a private key" in said
         assert "commit them" not in said
         key.unlink()
+
+
+@pytest.mark.parametrize("setup", ["pyproject.toml", "setup.py"])
+def test_init_names_what_installing_the_project_will_leave(make_project, setup):
+    """The workflow's own `pip install -e .` made every receipt of the first run in CI dirty."""
+    project = make_project(CONFIG, {"src/a.py": "", ".gitignore": "__pycache__/\n.coverage\n"})
+    assert "leavings" not in project.ledger("init").err
+    project.repo.commit({setup: ""})
+    line = "leavings: add `*.egg-info/` to .gitignore: what tests and `pip install -e .` leave makes the next run dirty"
+    for args in (("init",), ("init", "--ci", "github")):
+        assert line in project.ledger(*args).err
+    for covering in ("*.egg-info/", "src/*.egg-info", "*.egg-info"):
+        project.repo.write(".gitignore", f"__pycache__/\n.coverage\n{covering}\n")
+        assert "leavings" not in project.ledger("init").err, covering
