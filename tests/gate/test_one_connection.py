@@ -71,6 +71,8 @@ def over_ssh(pushing, stand_in):
         calls.unlink(missing_ok=True)
         return said
 
+    pushing.ledger("sync", "--fetch-only")  # what was seen at the path says nothing of that place
+    called()
     return pushing, called
 
 
