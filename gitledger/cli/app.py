@@ -229,7 +229,8 @@ def _run(arguments: list[str], *, early: EarlyLook | None, as_json: bool) -> int
     except click.UsageError as error:
         within = error.ctx.info_name if error.ctx is not None and error.ctx.parent is not None else ""
         hint = f"git ledger help {within or next((word for word in arguments if word in COMMANDS), '')}".rstrip()
-        return show_error("usage", error.format_message().rstrip("."), hint, EXIT_USAGE, as_json=as_json)
+        text = error.format_message().rstrip(".").replace("is not a valid integer range", "is no whole number")
+        return show_error("usage", text, hint, EXIT_USAGE, as_json=as_json)
     except click.ClickException as error:
         return show_error("usage", error.format_message().rstrip("."), "", EXIT_USAGE, as_json=as_json)
     except (click.Abort, KeyboardInterrupt):

@@ -98,12 +98,33 @@ def command(
         output.result(plan_text(found.union, changes, commit=commit, color=output.color, width=output.width))
     if not found.is_covered:
         say_what_is_missing(output, session)
+        _say_dirt(output, session, found)
     for remote, number in waiting.items():
         if number:
             them = "it" if number == 1 else "them"
             waits = f"{counted(number, 'record')} not published to {remote}"
             output.message(f"{waits}; `git ledger sync {remote}` publishes {them}")
     return EXIT_NO if exit_code and not found.is_covered else EXIT_YES
+
+
+def _say_dirt(output: Output, session: Session, found: Plan) -> None:
+    """Say what makes every run dirty though no shard stands on it; where policy takes dirty runs, nothing."""
+    from gitledger.config.schema import CONFIG_PATH
+
+    seen = found.beside
+    if seen is None or not seen.dirty or found.case.trusted.config.policy.allow_dirty:
+        return
+    told = {
+        CONFIG_PATH,
+        *(path for item in found.uncommitted for path in item.paths),
+    }  # an edit of that is said anyway
+    changed, untracked = ([path for path in paths if path not in told] for paths in (seen.changed, seen.untracked))
+    if changed or untracked:
+        from gitledger.workflows.dirt import named
+        from gitledger.workflows.mend import to_mend_dirt
+
+        mend = to_mend_dirt(session.repo, changed, untracked)
+        output.message(f"git ledger: beside {named(session.repo, [*changed, *untracked])} a run is dirty; {mend}")
 
 
 def _formatted(

@@ -102,8 +102,13 @@ def nearest_codes(word: str, codes: Mapping[str, Entry]) -> tuple[str, ...]:
 def entry_text(entry: Entry) -> str:
     """Return an entry for a terminal: Markdown's links reduced to their words."""
     exits = f", exit {' or '.join(map(str, entry.statuses))}" if entry.statuses else ""
-    head = f"{entry.code}  ({', '.join(entry.kinds)}{exits})\n{entry.chapter}"
+    head = f"{entry.code}  ({', '.join(entry.kinds)}{exits})\n{_title(entry.chapter)}"
     return f"{head}\n\n{_plain(entry.meaning)}\n\nWhat to do: {_plain(entry.remedy)}\n"
+
+
+def _title(chapter: str) -> str:
+    """Return a heading without the numbers of rules in brackets, which say something beside a verdict alone."""
+    return re.sub(r" \(sections? [^)]*\)\Z", "", chapter)
 
 
 def _plain(text: str) -> str:
@@ -117,7 +122,7 @@ def listing(codes: Mapping[str, Entry], *, width: int, color: bool) -> str:
     """
     lines = textwrap.wrap(_HEAD, width)
     for chapter, entries in groupby(codes.values(), key=lambda entry: entry.chapter):
-        lines += ["", paint(chapter, "bold", color=color)]
+        lines += ["", paint(_title(chapter), "bold", color=color)]
         found = list(entries)
         column = max(len(entry.code) for entry in found)
         room = max(width - column - 9, LEAST_GIST)

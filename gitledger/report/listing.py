@@ -257,7 +257,7 @@ def receipt_lines(receipt: ShardReceipt) -> list[str]:
         "took": f"{clock_text(seconds)}, mode {session.mode}" + ("" if session.witnessed else ", not witnessed"),
         "tests": f"{counts.collected} collected: "
         + ", ".join(f"{number} {name}" for name, number in ends.items()),
-        "on": escaped(f"{platform.system} {platform.machine}, {versions}{gpu}", 300),
+        "on": escaped(", ".join(filter(None, [f"{platform.system} {platform.machine}", versions])) + gpu, 300),
         "inputs": escaped(", ".join(receipt.manifest.paths), 300),
         "branch": escaped(receipt.repo.branch or "", 100),
     }

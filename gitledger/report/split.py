@@ -52,7 +52,27 @@ def advice_text(found: Mapping[str, Advice], parts: Mapping[str, int]) -> str:
             lines.append(
                 f"  {counted(number, 'part')}: the longest takes {_seconds(longest)}{change} {mark}".rstrip()
             )
+        lines.append(f"  advice: {_advised(advice, parts[name])}")
     return "\n".join(lines) + "\n"
+
+
+WORTH = 0.1
+"""The share of the longest part's time from which on another number of parts is worth it."""
+
+
+def _advised(advice: Advice, parts: int) -> str:
+    """Return what to do about the number of parts."""
+    if advice.files < parts:
+        most = "take `split` out" if advice.files < 2 else f"write `split: {advice.files}`"
+        return f"its tests lie in {counted(advice.files, 'file')}, and a part is whole files: {most}"
+    now = advice.longest_us[parts]
+    fewer, more = advice.longest_us.get(parts - 1), advice.longest_us.get(parts + 1)
+    if more is not None and now - more > WORTH * now:
+        return f"write `split: {parts + 1}`, by which the longest part takes {_change(more - now)}"
+    if fewer is not None and fewer - now < WORTH * now:
+        one_less = "take `split` out" if parts == 2 else f"write `split: {parts - 1}`"
+        return f"{one_less}: the longest part takes hardly more, and there is one start less"
+    return f"leave it at {counted(parts, 'part')}"
 
 
 def _count(number: int, what: str) -> str:

@@ -35,6 +35,8 @@ class Advice:
     divisible_us: int
     runs: int
     longest_us: dict[int, int]
+    files: int = 0
+    """How many files its tests lie in: there are no more parts than that."""
 
 
 def fit(points: Iterable[tuple[int, int]]) -> Fit:
@@ -73,4 +75,4 @@ def advise(node_ids: Sequence[str], parts: int, durations: Durations, points: Se
             continue
         longest[number] = line.predict(max(sum(cost.cost_us for cost in run) for run in runs))
     divisible = round(line.slope * sum(cost.cost_us for cost in costs))
-    return Advice(fit=line, divisible_us=divisible, runs=len(points), longest_us=longest)
+    return Advice(fit=line, divisible_us=divisible, runs=len(points), longest_us=longest, files=len(costs))

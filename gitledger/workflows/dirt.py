@@ -59,7 +59,7 @@ def dirt_beside(repo: Repository) -> list[Step]:
 
 
 def will_be_left(repo: Repository) -> list[Step]:
-    """Return a step that names lines that the tree's `.gitignore` lacks for what tests and installing leave behind.
+    """Return a step that names lines that `.gitignore` lacks for what tests, and installing, leave behind.
 
     Nothing is said where no Python is tracked or lies at hand, nor of what is dirt already and named as such.
     """

@@ -11,7 +11,7 @@ from gitledger.errors import ManifestError
 from gitledger.manifest.touched import touched
 from gitledger.records.ids import CommitId, ShardKey
 from gitledger.store.edits import Edits
-from gitledger.store.worktree import Survey
+from gitledger.store.worktree import Survey, WorkTreeState
 from gitledger.verdict.finding import Finding, Verdict
 from gitledger.verdict.pins import judge_pins
 from gitledger.verdict.plan import describe_choice, summarise
@@ -52,6 +52,8 @@ class Plan:
     case: Case
     union: Union
     uncommitted: tuple[Uncommitted, ...]
+    beside: WorkTreeState | None = None
+    """What is not committed at all, where anybody looked: beside it every run is dirty."""
 
     @property
     def is_covered(self) -> bool:
@@ -102,8 +104,10 @@ def planned(
     """Return what `plan` returns, with edits that are being looked for since `edits_of`."""
     case = gather(session, target, policy_from=policy_from, carry=carry)
     union = form_union(case.situation)
-    uncommitted = () if edits is None else tuple(_uncommitted(case, found_beside(session.repo, target, edits)))
-    return Plan(case=case, union=union, uncommitted=uncommitted)
+    if edits is None:
+        return Plan(case=case, union=union, uncommitted=())
+    survey = found_beside(session.repo, target, edits)
+    return Plan(case=case, union=union, uncommitted=tuple(_uncommitted(case, survey)), beside=survey.seen)
 
 
 def _uncommitted(case: Case, survey: Survey) -> Iterator[Uncommitted]:

@@ -117,3 +117,16 @@ def test_init_names_what_installing_the_project_will_leave(make_project, setup):
     for covering in ("*.egg-info/", "src/*.egg-info", "*.egg-info"):
         project.repo.write(".gitignore", f"__pycache__/\n.coverage\n{covering}\n")
         assert "leavings" not in project.ledger("init").err, covering
+
+
+def test_plan_names_what_makes_a_run_dirty_though_no_shard_stands_on_it(make_project):
+    """`status` named it, and `record` after `plan` was dirty all the same."""
+    project = make_project(CONFIG, {"src/a": "1"})
+    project.repo.write("notes.txt", "")
+    said = project.ledger("plan").err
+    assert "beside notes.txt a run is dirty; commit them, or let .gitignore name them" in said
+    assert "beside" not in project.ledger("plan", "HEAD~0", "--json").out
+    project.repo.write(".gitledger/config.yaml", CONFIG + "policy: {allow_dirty: true}\n")
+    assert ".gitledger/config.yaml a run" not in project.ledger("plan").err, "that it is edited is said anyway"
+    project.repo.git("commit", "-qm", "Allow it", ".gitledger/config.yaml")
+    assert "beside" not in project.ledger("plan").err

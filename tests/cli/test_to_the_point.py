@@ -136,3 +136,39 @@ def test_init_asks_once_for_all_that_git_writes_commits_with(plain):
         in said
     )
     assert "identity" not in plain.ledger("init").err
+
+
+def test_a_word_for_a_number_is_said_to_be_none(plain):
+    for args in (("run", "-j", "x"), ("run", "--retries", "x"), ("plan", "--max-jobs", "x")):
+        said = plain.ledger(*args, expect=2).err
+        assert "'x' is no whole number [usage]" in said
+        assert "integer range" not in said
+
+
+def test_a_run_without_versions_of_tools_leaves_no_comma_behind(plain):
+    plain.record("unit")
+    shown = plain.ledger("show").out
+    assert ", \n" not in shown
+    assert ",\n" not in shown
+
+
+def test_a_list_of_codes_is_not_headed_by_numbers_of_nothing(plain):
+    for args in (("explain",), ("explain", "never-recorded")):
+        assert "(section" not in plain.ledger(*args).out
+
+
+def test_advice_on_a_split_says_what_to_do(make_project):
+    """Of a suite in one file it said how long that takes, and nothing else."""
+    config = "version: 1\nrepository: demo\nshards:\n  unit: {paths: [tests], command: pytest tests, split: 2}\n"
+    test = "import time\n\n\ndef test_it():\n    time.sleep(0.01)\n"
+    project = make_project(
+        config, {"tests/test_a.py": test, "tests/test_b.py": test, ".gitignore": "__pycache__/\n"}
+    )
+    project.ledger("record", "--shard", "unit-1-of-2")
+    said = project.ledger("split", "--advise").out
+    assert said.endswith("  advice: its tests lie in 1 file, and a part is whole files: take `split` out\n")
+    project.ledger("record", "--shard", "unit-2-of-2")
+    said = project.ledger("split", "--advise").out
+    assert said.endswith(
+        "  advice: take `split` out: the longest part takes hardly more, and there is one start less\n"
+    )
