@@ -397,7 +397,7 @@ UNIT = {
     "src/beta.py": "def beta():\n    return 2\n",
     "tests/alpha/test_alpha.py": "from src.alpha import alpha\n\ndef test_alpha():\n    assert alpha() == 1\n",
     "tests/beta/test_beta.py": "from src.beta import beta\n\ndef test_beta():\n    assert beta() == 2\n",
-    "pyproject.toml": '[tool.pytest.ini_options]\npythonpath = ["."]\n',
+    "pyproject.toml": '[tool.pytest.ini_options]\npythonpath = ["."]\naddopts = "-p no:hypothesispytest"\n',
     ".gitignore": "__pycache__/\n.pytest_cache/\n",
 }
 TWO_SHARDS = """\
