@@ -18,7 +18,7 @@ from gitledger.dataclass import dataclass
 from gitledger.store.kept_file import kept_path, read_kept, write_kept
 from gitledger.store.repository import Repository
 
-__all__ = ["Sight", "last_sight", "note_sight"]
+__all__ = ["Sight", "last_sight", "note_sight", "pushes_apart"]
 
 _FETCHED = b"fetched"
 _KNOWN = b"known"
@@ -53,14 +53,23 @@ def last_sight(repository: Repository, remote: str) -> Sight | None:
 def note_sight(repository: Repository, remote: str, *, fetched: bool) -> None:
     """Note that the tracking refs of a remote tell of where it is now; one that can't be noted is not noted.
 
-    `fetched`: all that it has is here now. To publish alone takes nothing back of what was noted of that place.
+    `fetched`: all that it has is here now. To publish alone takes nothing back of what was noted of that place. To
+    fetch alone tells nothing of a place apart that it is pushed to now: that is noted once it was published to.
     """
-    if not fetched:
-        known = last_sight(repository, remote)
-        if known is not None and not known.is_elsewhere:
-            return
+    known = last_sight(repository, remote)
+    has_moved = known is not None and known.is_elsewhere
+    if not fetched and known is not None and not has_moved:
+        return
+    if fetched and has_moved and pushes_apart(repository, remote):
+        return
     how = _FETCHED if fetched else _KNOWN
     write_kept(_path(repository, remote), [_place(repository, remote), b" ", how, b"\n"])
+
+
+def pushes_apart(repository: Repository, remote: str) -> bool:
+    """Tell whether a remote is pushed to by other URLs than the one that it is fetched from."""
+    fetched, pushed = _urls(repository, remote)
+    return pushed != fetched[:1]
 
 
 def _path(repository: Repository, remote: str) -> Path:
@@ -70,14 +79,20 @@ def _path(repository: Repository, remote: str) -> Path:
 
 def _place(repository: Repository, remote: str) -> bytes:
     """Return a digest of the URLs that a remote is fetched from and pushed to; they may hold credentials."""
+    fetched, to = _urls(repository, remote)
+    text = "\0".join([*fetched, "", *to])
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest().encode()
+
+
+def _urls(repository: Repository, remote: str) -> tuple[list[str], list[str]]:
+    """Return the URLs that a remote is fetched from (the first is) and pushed to (each of them is)."""
     urls = repository.config_all(f"remote.{remote}.url")
     pushed = repository.config_all(f"remote.{remote}.pushurl")
     fetched = [_rewritten(repository, url, ("insteadof",)) for url in urls]
     to = [_rewritten(repository, url, ("insteadof",)) for url in pushed] or [
         _rewritten(repository, url, ("pushinsteadof", "insteadof")) for url in urls
     ]
-    text = "\0".join([*fetched, "", *to])
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest().encode()
+    return fetched, to
 
 
 def _rewritten(repository: Repository, url: str, keys: Iterable[str]) -> str:

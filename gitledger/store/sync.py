@@ -26,7 +26,7 @@ from gitledger.store.objects import RefUpdate
 from gitledger.store.refs import BODIES_REF, INBOX_PREFIX, RECORDS_REF, Tips, roots_of, tracking_prefix, tree_of
 from gitledger.store.remote import Answer, Remote, not_published, was_broken_off
 from gitledger.store.repository import Repository
-from gitledger.store.seen_at import last_sight, note_sight
+from gitledger.store.seen_at import last_sight, note_sight, pushes_apart
 
 __all__ = ["NETWORK_RETRY", "NETWORK_TIMEOUT_S", "PublishResult", "Sync", "fetch", "publish"]
 
@@ -128,6 +128,8 @@ def _publish(sync: Sync, remote: Remote) -> PublishResult:
     said = "no try was made"
     sight = last_sight(sync.repository, sync.remote)
     is_elsewhere = sight is not None and sight.is_elsewhere
+    # What a fetch tells says nothing of another place to push to.
+    anew = is_elsewhere and pushes_apart(sync.repository, sync.remote)
     for tries in sync.retry.attempts():
         beside = tries == 1
         if tries == 0 and sync.push_first and not is_elsewhere:
@@ -135,7 +137,7 @@ def _publish(sync: Sync, remote: Remote) -> PublishResult:
             folded: Mapping[str, CommitId] = {}  # their refs are another connection's, of a sync that has the time
         elif not beside:
             folded = _gather(sync, remote)
-        gap = _Gap.measure(sync)
+        gap = _Gap.measure(sync, anew=anew)
         if gap.is_closed:
             _clear(sync, remote, folded)
             return gap.result(sync, "nothing", len(folded), tries)
@@ -234,14 +236,19 @@ class _Gap:
         return bool(self.lines or self.bodies)
 
     @classmethod
-    def measure(cls, sync: Sync) -> _Gap:
-        """Return the gap as it is now; bodies are read last, since they are in place before their records."""
+    def measure(cls, sync: Sync, *, anew: bool) -> _Gap:
+        """Return the gap as it is now; bodies are read last, since they are in place before their records.
+
+        `anew`: all is to be pushed, since the tracking refs tell of another place.
+        """
         objects, prefix = sync.repository.objects, tracking_prefix(sync.remote)
         own = {ref: objects.read_ref(ref) for ref in (RECORDS_REF, BODIES_REF)}
         tracked = {ref: objects.read_ref(prefix + ref.rpartition("/")[2]) for ref in own}
         trees = {tip: tree_of(objects, tip) for tip in (*own.values(), *tracked.values()) if tip is not None}
         refs = {
-            ref: tip for ref, tip in own.items() if tip and trees[tip] != trees.get(tracked[ref] or CommitId(""))
+            ref: tip
+            for ref, tip in own.items()
+            if tip and (anew or trees[tip] != trees.get(tracked[ref] or CommitId("")))
         }
         lines = sync.ledger.local_only(sync.remote)
         return cls(refs=refs, tracked=tracked, lines=lines, bodies=_bodies_beyond(sync))

@@ -63,6 +63,16 @@ def test_a_push_to_the_new_server_publishes_the_ledger_there(moving, tmp_path: P
     assert "not published to origin" not in moving.ledger("status").out
 
 
+def test_another_place_to_push_to_gets_the_ledger_though_the_one_to_fetch_from_has_it(moving, tmp_path: Path):
+    moving.repo.git("remote", "set-url", "--push", "origin", str(tmp_path / "new.git"))
+    moving.ledger("sync", "--fetch-only")
+    assert "1 record not published to origin" in moving.ledger("status").out
+    moving.repo.git("push", "-q", "-u", "origin", "main")
+    assert clone_plan(moving, tmp_path) == {"it": "fresh"}
+    assert "not published to origin" not in moving.ledger("status").out
+    assert "origin has everything that was recorded here" in moving.ledger("sync").out
+
+
 def test_what_another_has_recorded_and_only_tracking_refs_hold_moves_too(moving, tmp_path: Path):
     """It is evidence here all the while; on the new server it must not be missing."""
     moving.repo.git("clone", "-q", str(tmp_path / "old.git"), str(tmp_path / "other"))
