@@ -56,7 +56,12 @@ def command(output: Output, uninstall: bool, principal: str | None, ci: str | No
         steps += [*dirt_beside(session.repo), *will_be_left(session.repo)]
     for step in steps:
         output.message(f"{'✓' if step.changed else '·'} {step.what}: {step.text}")
-    if not uninstall and any(step.changed and step.what in ("configuration", "signer", "ci") for step in steps):
+    has_key = any(
+        step.what == "dirty" and ".gitledger/" in step.text for step in steps
+    )  # ours to commit otherwise
+    if not (uninstall or has_key) and any(
+        step.changed and step.what in ("configuration", "signer", "ci") for step in steps
+    ):
         new = from_top(".gitledger", *([] if ci is None else [PLACES[ci][1]]))
         output.message(f"next: look at .gitledger/config.yaml, then `git add {new} && git commit`")
     if not uninstall and key is not None and (line := _keeping(output, session, signer, key)):

@@ -9,7 +9,7 @@ from gitledger.store.repository import Repository
 from gitledger.store.worktree import work_tree_state
 from gitledger.workflows.ci_files import PLACES
 from gitledger.workflows.init import Step
-from gitledger.workflows.mend import to_mend_dirt
+from gitledger.workflows.mend import private_keys_among, to_mend_dirt
 
 __all__ = ["dirt_beside", "dirt_of", "named", "will_be_left"]
 
@@ -50,12 +50,18 @@ def _folders(path: str) -> list[str]:
 def dirt_beside(repo: Repository) -> list[Step]:
     """Return a step that names what would make runs dirty, but for what `init` wrote itself; none without."""
     ours = (".gitledger/", *(place for _, place in PLACES.values()))
-    changed, untracked = ([path for path in paths if not path.startswith(ours)] for paths in dirt_of(repo))
+    changed, untracked = (_of_others(repo, paths, ours) for paths in dirt_of(repo))
     found = [*changed, *untracked]
     if not found:
         return []
     mend = to_mend_dirt(repo, changed, untracked)
     return [Step("dirty", False, f"{named(repo, found)}: runs beside them count for nothing; {mend}")]
+
+
+def _of_others(repo: Repository, paths: Sequence[str], ours: tuple[str, ...]) -> list[str]:
+    """Return what `init` has not written itself; a private key among that is none of it."""
+    keys = private_keys_among(repo, [path for path in paths if path.startswith(ours)])
+    return [path for path in paths if path in keys or not path.startswith(ours)]
 
 
 def will_be_left(repo: Repository) -> list[Step]:

@@ -15,29 +15,35 @@ from gitledger.workflows.session import Session
 if TYPE_CHECKING:  # whoever only looks runs nothing
     from gitledger.workflows.request import Before, RecordRequest
 
-__all__ = ["before_a_dirty_run", "to_mend_dirt", "tracked_among"]
+__all__ = ["before_a_dirty_run", "private_keys_among", "to_mend_dirt", "tracked_among"]
 
-_PEEKED_BYTES = 256
+_PEEKED_BYTES = 64 << 10
+_BEGINS = (b"-----BEGIN ", b"Bag Attributes", b"PuTTY-User-Key-File-")
+"""How files with private keys begin: OpenSSH's and PEM, also behind a certificate; `openssl pkcs12`'s; PuTTY's."""
 
 
 def to_mend_dirt(repo: Repository, changed: Collection[str], untracked: Collection[str]) -> str:
     """Return what to do about dirt: what is tracked and edited, and what is not tracked."""
-    root = repo.worktree or Path()
     edited = set(changed)
     paths = list(dict.fromkeys([*changed, *untracked]))
-    keys = [path for path in paths if (path in edited or not ignoring_line(path)) and _is_key(root / path)]
-    return mend_dirt(paths, changed=edited, keys=keys)
+    return mend_dirt(paths, changed=edited, keys=private_keys_among(repo, paths))
+
+
+def private_keys_among(repo: Repository, paths: Collection[str]) -> list[str]:
+    """Return those of some dirty paths that are private keys, whatever they are called; caches are passed over."""
+    root = repo.worktree or Path()
+    return [path for path in paths if not ignoring_line(path) and _is_key(root / path)]
 
 
 def _is_key(path: Path) -> bool:
-    """Tell whether a file is a private key in OpenSSH's form or in PEM, whatever it is called."""
-    from gitledger.trust.private_keys import is_private_key_text
-
     try:
         if not path.is_file() or path.is_symlink():
             return False
         with path.open("rb") as file:
-            return is_private_key_text(file.read(_PEEKED_BYTES).decode("utf-8", "replace"))
+            start = file.read(256).lstrip()
+            if not start.startswith(_BEGINS):
+                return False
+            return start.startswith(_BEGINS[2]) or b"PRIVATE KEY-----" in start + file.read(_PEEKED_BYTES)
     except OSError:
         return False
 

@@ -74,11 +74,19 @@ def test_no_gitignore_is_said_to_help_an_edit(make_project):
     assert edit in project.ledger("record", "--shard", "lint").err
 
 
-@pytest.mark.parametrize("form", ["OPENSSH ", "RSA ", "", "ENCRYPTED "])
-def test_a_private_key_in_the_work_tree_is_never_to_be_committed(make_project, form):
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(f"-----BEGIN {form}PRIVATE KEY-----\nAAAA\n" for form in ("OPENSSH ", "RSA ", "", "ENCRYPTED ")),
+        "-----BEGIN CERTIFICATE-----\n" + "A" * 2000 + "\n-----BEGIN PRIVATE KEY-----\n",
+        "Bag Attributes\n    localKeyID: 01\n-----BEGIN PRIVATE KEY-----\n",
+        "PuTTY-User-Key-File-3: ssh-ed25519\n",
+    ],
+)
+def test_a_private_key_in_the_work_tree_is_never_to_be_committed(make_project, text):
     """`ssh-keygen -f ci-key` writes it here, and "commit them" would publish it."""
     project = make_project(CONFIG, {"src/a": "1"})
-    project.repo.write("keys/of-ci", f"-----BEGIN {form}PRIVATE KEY-----\nAAAA\n")
+    project.repo.write("keys/of-ci", text)
     move = "move keys/of-ci out of the work tree (it is a private key, never to be committed)"
     for args, status in (
         (("init",), 0),
@@ -130,3 +138,16 @@ def test_plan_names_what_makes_a_run_dirty_though_no_shard_stands_on_it(make_pro
     assert ".gitledger/config.yaml a run" not in project.ledger("plan").err, "that it is edited is said anyway"
     project.repo.git("commit", "-qm", "Allow it", ".gitledger/config.yaml")
     assert "beside" not in project.ledger("plan").err
+
+
+def test_a_private_key_beside_the_configuration_is_not_to_be_added_with_it(make_project):
+    """`next: git add :/.gitledger` would have published it."""
+    project = make_project(CONFIG, {"src/a": "1"})
+    project.repo.commit({".gitledger/allowed_signers": ""})
+    project.repo.write(".gitledger/of-ci", "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n")
+    said = project.ledger("init").err
+    assert "move .gitledger/of-ci out of the work tree (it is a private key, never to be committed)" in said
+    assert "git add" not in said
+    (project.path / ".gitledger/of-ci").unlink()
+    project.repo.git("checkout", ".gitledger")
+    assert "next: look at .gitledger/config.yaml, then `git add" in project.ledger("init").err
