@@ -68,7 +68,7 @@ def mend_dirt(
     if doubtful:
         ways.append(f"move {_shown(doubtful)} out of the work tree where that is a private key, else commit it")
     if rest:
-        ways.append(_mend(rest, changed))
+        ways.append(f"{'the rest: ' if ways else ''}{_mend(rest, changed)}")
     return "; ".join(ways)
 
 

@@ -98,7 +98,7 @@ def test_a_private_key_in_the_work_tree_is_never_to_be_committed(make_project, t
         assert move in done.out + done.err, args
         assert "commit them" not in done.out + done.err, args
     project.repo.write("notes.txt", "")
-    assert f"{move}; commit them, or let .gitignore" in project.ledger("run", "--all", expect=2).err
+    assert f"{move}; the rest: commit them, or let .gitignore" in project.ledger("run", "--all", expect=2).err
 
 
 def test_a_receipt_of_elsewhere_that_names_what_may_be_a_key_does_not_say_commit_them(make_project):
