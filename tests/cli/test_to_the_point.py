@@ -28,6 +28,7 @@ def test_a_slip_in_the_name_of_a_ref_names_the_nearest(plain, make_repo):
     plain.repo.git("remote", "add", "origin", str(server.path))
     plain.repo.git("push", "-q", "origin", "main")
     plain.repo.git("tag", "release-1.0")
+    plain.repo.git("branch", "mains")  # none is meant by `main~7`, of which there is no seventh
     for typed, meant in (("origin/mian", "origin/main"), ("mian", "main"), ("release-1.O", "release-1.0")):
         for args in (("verify", typed), ("verify", "--policy-from", typed), ("plan", typed)):
             said = plain.ledger(*args, expect=2).err
