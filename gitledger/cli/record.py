@@ -85,7 +85,8 @@ def command(
     r"""Run a shard's command and leave a signed receipt of it, whatever happens to it.
 
     Exits as the command does (128+N for a signal, 124 for a time-out), with 1 where the command says 0 but the
-    receipt is not green, and with 3 where the receipt could not be stored.
+    receipt is not green, and with 3 where the receipt could not be stored. In modes ci and ci-gpu it does
+    not begin (2) beside what is neither committed nor ignored, unless policy takes dirty receipts.
 
     \b
     git ledger record --shard unit                        the declared command

@@ -752,7 +752,7 @@ RULES = (
     _check(
         "git is told to honour no replacement and no graft",
         "store/git_runner:replace_refs_and_grafts_are_switched_off",
-        "store/git",
+        "store/git_environment",
         '{"LC_ALL": "C", "GIT_NO_REPLACE_OBJECTS": "1", "GIT_GRAFT_FILE": os.devnull}',
         '{"LC_ALL": "C"}',
     ),
