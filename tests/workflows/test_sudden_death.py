@@ -153,14 +153,16 @@ def killed(parent, chance: random.Random, pace_s: float) -> list[list[str]]:
     words = iter(lambda: parent.stdout.readline().decode().split(), [])
     _, worker = next(words, (None, None))
     assert worker, parent.communicate()[1].decode()
-    done = list(itertools.islice(words, chance.randrange(4)))
-    assert all(said[0] in STEPS for said in done), done
+    done: list[list[str]] = []
+    for said in itertools.islice(words, chance.randrange(4)):
+        assert said[0] in STEPS, f"{said}: {parent.communicate(timeout=60)[1].decode()}"
+        done.append(said)
     time.sleep(chance.random() * pace_s)
     os.kill(int(worker), signal.SIGKILL)
     for said in words:
         if said == ["ended", str(int(signal.SIGKILL))]:
             return done
-        assert said[0] in STEPS, said
+        assert said[0] in STEPS, f"{said}: {parent.communicate(timeout=60)[1].decode()}"
         done.append(said)
     raise AssertionError(parent.communicate()[1].decode())
 
