@@ -23,13 +23,13 @@ FILES = {"src/a.py": "x = 1\n", ".gitignore": "__pycache__/\n"}
 
 @pytest.fixture
 def make(make_project, make_repo, tmp_path):
-    """A project with a bare remote."""
+    """A project with a bare remote of its own: another one's first commit is no step forward there."""
 
     def do(config: str = CONFIG.replace("FROM", "ancestors"), *, name: str = "repo"):
         project = make_project(config, FILES, name=name)
-        if not (tmp_path / "remote.git").exists():
-            make_repo("remote.git", "--bare")
-        project.repo.git("remote", "add", "origin", f"file://{tmp_path}/remote.git")
+        remote = "remote.git" if name == "repo" else f"remote-of-{name}.git"
+        make_repo(remote, "--bare")
+        project.repo.git("remote", "add", "origin", f"file://{tmp_path}/{remote}")
         project.repo.git("push", "-q", "origin", "HEAD:main")
         return project
 
