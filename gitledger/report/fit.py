@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from gitledger.wording import shortened
 
-__all__ = ["Row", "fitted", "narrowed", "wrapped"]
+__all__ = ["Row", "columns_beside", "fitted", "narrowed", "wrapped"]
 
 Row = tuple[str, ...]
 Shorter = Callable[[Sequence[Row], int], list[Row]]
@@ -59,7 +59,12 @@ def wrapped(line: str, width: int | None, *, indent: str) -> list[str]:
 
 
 def _room(rows: Sequence[Row], width: int) -> int:
-    taken = sum(max(len(row[column]) for row in rows) + GAP for column in range(len(rows[0]) - 1))
+    return columns_beside([row[:-1] for row in rows], width)
+
+
+def columns_beside(heads: Sequence[Row], width: int) -> int:
+    """Return how many of `width` columns the first cells of a table leave for one more; less than 0 for none."""
+    taken = sum(max(len(head[column]) for head in heads) + GAP for column in range(len(heads[0])))
     return width - INDENT - taken
 
 

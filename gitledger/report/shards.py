@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from gitledger.report.fit import Row, columns_beside
 from gitledger.report.text import escaped, finding_lines, paint, table, uncommitted_lines
 from gitledger.report.together import RUN
 from gitledger.wording import counted, few, shortened
@@ -144,12 +145,11 @@ def _shard_lines(
     ]
 
 
-def room_beside(heads: Sequence[Sequence[str]], width: int | None) -> int:
+def room_beside(heads: Sequence[Row], width: int | None) -> int:
     """Return how many columns are left for a remark beside these cells in a window of `width` columns."""
     if width is None or not heads:
         return ROOM
-    taken = sum(max(len(head[column]) for head in heads) + 2 for column in range(len(heads[0]))) + 2
-    return max(width - taken, LEAST_ROOM)
+    return max(columns_beside(heads, width), LEAST_ROOM)
 
 
 def remark_of(choice: Choice, room: int, *, told: bool = False) -> str:

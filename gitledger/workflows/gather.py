@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
 from functools import partial
 
@@ -75,11 +75,8 @@ def gather(
     if is_alone:
         with inputs.reading_ahead():  # git's share of the work, while the records are opened
             known.open(target, trusted.config.repository)
-        with Meanwhile(
-            partial(known.evidence, target, trusted.config.repository)
-        ):  # and while inputs are resolved
-            shards = tuple(inputs.shards(held_back))
-    else:
+    bodies_ahead = partial(known.evidence, target, trusted.config.repository)
+    with Meanwhile(bodies_ahead) if is_alone else nullcontext():  # and while inputs are resolved
         shards = tuple(inputs.shards(held_back))
     stations = _stations(known, target, trusted, shards)
     now = moment(session, at)

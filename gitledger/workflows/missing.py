@@ -20,26 +20,28 @@ def unfetched_remote(session: Session) -> str:
     the ledger.
     """
     remote = _remote(session)
-    if not remote or _is_fetched(session, remote):
-        return ""
-    return remote if not _brings_ledger(session, remote) or not _has_any(session) else ""
+    return remote if remote and _may_hold_more(session, remote, has_any=_has_any(session)) else ""
 
 
 def not_fetched(session: Session) -> str:
     """Return a sentence that says how the ledger gets here; nothing where all is here, or no remote to ask."""
-    remote = unfetched_remote(session)
-    if remote and _has_any(session):
-        return (
-            f"git ledger: `git fetch` brings no records of others into this clone; `git ledger sync --fetch-only "
-            f"{remote}` does (and `git ledger init` lets git fetch them, too)"
-        )
-    if remote:
-        fetch = f"git ledger sync --fetch-only {remote}"
-        return f"git ledger: this clone has no ledger; `{fetch}` brings that of {remote}"
     remote = _remote(session)
-    if remote and not _has_any(session):
-        return f"git ledger: this clone has no ledger, and {remote} had none when it was last asked"
-    return ""
+    if not remote:
+        return ""
+    has_any, fetch = _has_any(session), f"`git ledger sync --fetch-only {remote}`"
+    if not _may_hold_more(session, remote, has_any=has_any):
+        none = f"git ledger: this clone has no ledger, and {remote} had none when it was last asked"
+        return "" if has_any else none
+    if not has_any:
+        return f"git ledger: this clone has no ledger; {fetch} brings that of {remote}"
+    return (
+        f"git ledger: `git fetch` brings no records of others into this clone; {fetch} does (and "
+        f"`git ledger init` lets git fetch them, too)"
+    )
+
+
+def _may_hold_more(session: Session, remote: str, *, has_any: bool) -> bool:
+    return not _is_fetched(session, remote) and not (has_any and _brings_ledger(session, remote))
 
 
 def _remote(session: Session) -> str:

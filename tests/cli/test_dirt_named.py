@@ -52,16 +52,15 @@ def test_in_ci_a_run_whose_receipt_would_be_worthless_is_not_begun(make_project,
     project.ledger(*args[:2], "adhoc", *args[3:], "--paths", "src", "--", "true")
 
 
+NAMERS = ((("init",), 0), (("record", "--shard", "lint"), 0), (("run", "--all"), 2), (("status",), 0))
+"""Commands that name what lies in the work tree, and how they end."""
+
+
 def test_no_gitignore_is_said_to_help_an_edit(make_project):
     project = make_project(CONFIG, {"src/a": "1"})
     project.repo.write("src/a", "2")
     edit = "commit the edits, or undo them"
-    for args, status in (
-        (("init",), 0),
-        (("record", "--shard", "lint"), 0),
-        (("run", "--all"), 2),
-        (("status",), 0),
-    ):
+    for args, status in NAMERS:
         done = project.ledger(*args, expect=status)
         assert edit in done.out + done.err, args
         assert "let .gitignore" not in done.out + done.err, args
@@ -88,12 +87,7 @@ def test_a_private_key_in_the_work_tree_is_never_to_be_committed(make_project, t
     project = make_project(CONFIG, {"src/a": "1"})
     project.repo.write("keys/of-ci", text)
     move = "move keys/of-ci out of the work tree (it is a private key, never to be committed)"
-    for args, status in (
-        (("init",), 0),
-        (("record", "--shard", "lint"), 0),
-        (("run", "--all"), 2),
-        (("status",), 0),
-    ):
+    for args, status in NAMERS:
         done = project.ledger(*args, expect=status)
         assert move in done.out + done.err, args
         assert "commit them" not in done.out + done.err, args
