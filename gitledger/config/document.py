@@ -11,11 +11,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import field
-from decimal import Decimal
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from gitledger.dataclass import dataclass
 from gitledger.errors import ConfigError
+
+if TYPE_CHECKING:
+    from decimal import Decimal  # most configurations have no such number
+
+    Value = None | bool | int | Decimal | str | list["Value"] | dict[str, "Value"]
 
 __all__ = ["MAX_CONFIG_BYTES", "MAX_CONFIG_DEPTH", "Document", "Value", "path_of", "read_document"]
 
@@ -24,8 +28,6 @@ MAX_CONFIG_BYTES = 1 << 20
 MAX_CONFIG_DEPTH = 20
 """Nesting of maps and lists in a configuration file."""
 MAX_DIGITS = 100
-
-Value = None | bool | int | Decimal | str | list["Value"] | dict[str, "Value"]
 
 _PURE = re.compile(r"[\t\r\x85\u2028\u2029\ufeff?%|>]|:[^ \n]|^(?:---|\.\.\.)", re.MULTILINE)
 """Where libyaml and PyYAML's own parser are known to part ways: tabs, byte order marks, `?` and `:` in flow, block
@@ -135,7 +137,11 @@ class _Builder:
             self.fail(line, f"a number of {len(text)} digits")
         if _INTEGER.match(text):
             return int(text)
-        return Decimal(text) if _FRACTION.match(text) else text
+        if not _FRACTION.match(text):
+            return text
+        from decimal import Decimal
+
+        return Decimal(text)
 
 
 def _has_surrogate(text: str) -> bool:

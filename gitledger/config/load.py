@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from gitledger.config.document import Document, Value, read_document
+from gitledger.config.document import Document, read_document
 from gitledger.config.load_lanes import load_lanes
 from gitledger.config.load_shards import duration, load_shards
 from gitledger.config.schema import (
@@ -24,7 +23,10 @@ from gitledger.config.section import Section, kind
 from gitledger.errors import ConfigError
 from gitledger.records.ids import key_fingerprint
 
-__all__ = ["SUPPORTED_VERSION", "load_config"]
+if TYPE_CHECKING:
+    from gitledger.config.document import Value
+
+__all__ = ["SUPPORTED_VERSION", "config_of", "load_config"]
 
 SUPPORTED_VERSION = 1
 ENVIRONMENT_KEYS = (
@@ -67,15 +69,24 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 def load_config(text: bytes, *, source: str) -> Config:
     """Return the configuration that UTF-8 YAML `text` spells; `source` names it in messages.
 
-    Raises `ConfigError`: `config-syntax`, `config-too-large`, `config-version`, `unknown-key`, `config-value`,
-    `results-unclear`, `reserved-name`, `split-unsupported`.
+    Raises `ConfigError`: what `read_document` and `config_of` raise.
     """
-    document = read_document(text, source=source)
+    return config_of(read_document(text, source=source))
+
+
+def config_of(document: Document) -> Config:
+    """Return the configuration that a document spells.
+
+    Raises `ConfigError`: `config-version`, `unknown-key`, `config-value`, `results-unclear`, `reserved-name`,
+    `split-unsupported`.
+    """
     _check_version(document)
     root = Section(document, document.root, "", _ROOT)
     if not root.has("repository"):
         raise ConfigError(
-            "config-value", f"{source}: repository: missing", "write `repository: NAME`, any name of your project"
+            "config-value",
+            f"{document.source}: repository: missing",
+            "write `repository: NAME`, any name of your project",
         )
     return Config(
         version=SUPPORTED_VERSION,
@@ -145,11 +156,11 @@ def _coverage(section: Section) -> CoverageConfig:
 
 def _threshold(section: Section, key: str) -> str:
     value = section.raw(key)
-    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+    if value is None or isinstance(value, bool | str | list | dict):
         section.fail(key, f"expected a number, found {kind(value)}")
     if not 0 < value <= 100:
         section.fail(key, f"expected more than 0 and at most 100, found {value}")
-    return format(value, "f") if isinstance(value, Decimal) else str(value)
+    return str(value) if isinstance(value, int) else format(value, "f")
 
 
 def _merge(section: Section) -> MergeConfig:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
-
 from gitledger.config.schema import LaneConfig, LaneRun
 from gitledger.config.section import Section, kind
 from gitledger.records.ids import shard_word
@@ -40,11 +38,14 @@ def _match(section: Section) -> dict[str, str]:
     found = {}
     for key in section.names():
         value = section.raw(key)
-        if isinstance(value, Decimal):
-            section.fail(key, f"versions are text; quote {value}")
         if isinstance(value, bool):
             section.fail(key, f"expected a string, found {kind(value)}; quote it")
-        found[key] = str(value) if isinstance(value, int) else section.text(key)
+        if isinstance(value, int):
+            found[key] = str(value)
+            continue
+        if value is not None and not isinstance(value, str | list | dict):  # a number with a fraction
+            section.fail(key, f"versions are text; quote {value}")
+        found[key] = section.text(key)
     return found
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from decimal import Decimal
-from typing import NoReturn, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
-from gitledger.config.document import Document, Value, path_of
+from gitledger.config.document import Document, path_of
 from gitledger.errors import ConfigError
 from gitledger.records.decode import shown
 from gitledger.records.limits import MAX_TEXT_BYTES
+
+if TYPE_CHECKING:
+    from gitledger.config.document import Value
 
 __all__ = ["Section"]
 
@@ -89,7 +91,8 @@ class Section:
         """Return a string that isn't empty."""
         value = self.raw(key)
         if not isinstance(value, str):
-            quote = "; quote it" if isinstance(value, bool | int | Decimal) else ""
+            is_meant_as_text = value is not None and not isinstance(value, list | dict)
+            quote = "; quote it" if is_meant_as_text else ""
             self.fail(key, f"expected a string, found {kind(value)}{quote}")
         self._check_text(key, value)
         return value
@@ -173,9 +176,9 @@ def kind(value: Value) -> str:
         return "true" if value else "false"
     if isinstance(value, int):
         return f"the integer {shown(value)}"
-    if isinstance(value, Decimal):
-        return f"the number {value}"
-    return "a list" if isinstance(value, list) else "a map"
+    if isinstance(value, list | dict):
+        return "a list" if isinstance(value, list) else "a map"
+    return f"the number {value}"
 
 
 def _nearest(text: str, known: Collection[str], cutoff: float) -> list[str]:

@@ -116,10 +116,10 @@ class Known:
         """Return what `load_trusted` returns, and raise what it raises; the same files are read once."""
         folder = "" if policy_from is not None else self._folder(target)
         if folder is None:
-            return load_trusted(self.repo, target, None)
+            return load_trusted(self.repo, target, None, self.session.kept_configs)
         key = (folder, policy_from)
         if key not in self._trusted:
-            self._trusted[key] = load_trusted(self.repo, target, policy_from)
+            self._trusted[key] = load_trusted(self.repo, target, policy_from, self.session.kept_configs)
         found = self._trusted[key]
         return found if policy_from is not None else replace(found, commit=target)
 
@@ -127,9 +127,9 @@ class Known:
         """Return what `read_config` returns, and raise what it raises; the same file is read once."""
         folder = self._folder(commit)
         if folder is None:
-            return read_config(self.repo, commit)
+            return read_config(self.repo, commit, self.session.kept_configs)
         if folder not in self._configs:
-            self._configs[folder] = read_config(self.repo, commit)
+            self._configs[folder] = read_config(self.repo, commit, self.session.kept_configs)
         return self._configs[folder]
 
     def _folder(self, commit: CommitId) -> str | None:

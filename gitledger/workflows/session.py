@@ -10,6 +10,7 @@ from gitledger.dataclass import dataclass
 from gitledger.errors import UsageError
 from gitledger.records.decode import parse_time
 from gitledger.store.inbox import TellAside
+from gitledger.store.kept_file import kept_path
 from gitledger.store.ledger import Ledger
 from gitledger.store.repository import Repository, open_repository
 
@@ -24,7 +25,8 @@ _UNSET = frozenset({"", "0", "false", "no", "off"})
 class Session:
     """One command's world. `now` gives aware UTC times; `home` is where a user's keys lie.
 
-    `offline`: forges are not asked; what they answered lately has to do.
+    `offline`: forges are not asked; what they answered lately has to do. `kept_configs`: where configurations are
+    kept that were read before; None for whoever judges.
     """
 
     repo: Repository
@@ -33,6 +35,7 @@ class Session:
     home: Path
     now: Callable[[], datetime]
     offline: bool = False
+    kept_configs: Path | None = None
 
 
 def open_session(
@@ -44,11 +47,12 @@ def open_session(
     offline: bool = False,
     aside: TellAside = lambda _: None,
     repo: Repository | None = None,
+    keeps: bool = False,
 ) -> Session:
     """Return the session for the repository that `folder` lies in.
 
     `repo` is that repository, where it is open already. `aside` is told of records that are kept beside the notes,
-    since those could not be written.
+    since those could not be written. `keeps`: what was read of configurations before will do.
 
     It is offline where it is told to be, by `GITLEDGER_OFFLINE`, or by `git config gitledger.offline`.
     Raises `UsageError` where there is no repository, or where it can't be opened.
@@ -60,6 +64,7 @@ def open_session(
         environ=environ,
         home=home,
         now=now,
+        kept_configs=kept_path(repo.common_dir, "configurations") if keeps else None,
         offline=offline or _is_set(environ.get(OFFLINE_VARIABLE)) or _is_set(repo.config(OFFLINE_KEY)),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from gitledger.config.load import load_config
@@ -40,8 +40,8 @@ class Trusted:
     digest: Digest
 
 
-def read_config(repo: Repository, commit: CommitId) -> Config:
-    """Return the configuration of a commit.
+def read_config(repo: Repository, commit: CommitId, kept: Path | None = None) -> Config:
+    """Return the configuration of a commit; `kept` is a session's, where it has one (`workflows.kept_config`).
 
     Raises `ConfigError`: `no-config`, and whatever loading raises.
     """
@@ -55,13 +55,18 @@ def read_config(repo: Repository, commit: CommitId) -> Config:
             else "git ledger init && git add :/.gitledger && git commit"
         )
         raise ConfigError("no-config", f"commit {commit[:12]} has no {CONFIG_PATH}", way)
-    return _loaded(text, f"{commit[:12]}:{CONFIG_PATH}")
+    return _loaded(text, f"{commit[:12]}:{CONFIG_PATH}", kept)
 
 
 @lru_cache(maxsize=4)
-def _loaded(text: bytes, source: str) -> Config:
+def _loaded(text: bytes, source: str, kept: Path | None) -> Config:
     """Return what one text says; several steps of a command ask for the same one."""
-    config = load_config(text, source=source)
+    if kept is None:
+        config = load_config(text, source=source)
+    else:
+        from gitledger.workflows.kept_config import load_config_kept
+
+        config = load_config_kept(text, source=source, path=kept)
     check_forge_users(config)
     return config
 
@@ -79,14 +84,16 @@ def read_signers(repo: Repository, commit: CommitId) -> Signers:
     )
 
 
-def load_trusted(repo: Repository, target: CommitId, policy_from: str | None) -> Trusted:
+def load_trusted(repo: Repository, target: CommitId, policy_from: str | None, kept: Path | None = None) -> Trusted:
     """Return policy and signers of `policy_from` resolved to one commit, else of the target itself.
+
+    `kept` is for `read_config`.
 
     Raises `UsageError` for an unknown ref, `ConfigError` where there is no configuration.
     """
     commit = target if policy_from is None else repo.resolve(policy_from)
     return Trusted(
-        config=read_config(repo, commit),
+        config=read_config(repo, commit, kept),
         signers=read_signers(repo, commit),
         is_self=policy_from is None,
         source="self" if policy_from is None else policy_from,
