@@ -1,129 +1,217 @@
-"""`@dataclass` that writes a class's methods when they are first called.
+"""`@dataclass` that writes no method of a class before it is called often.
 
 The standard one compiles five functions for every class at its definition, 0.3 to 1 ms each. A command loads 140
-classes and makes values of half of them, so that was most of what loading our own modules cost. The classes are
-the same: frozen and slotted as they are told to be; `field` works in them, `dataclasses.fields`, `replace` and
-`asdict` on them, and type checkers take this for the standard decorator. What it does not do it refuses, and the
-standard one is there for it: inheritance among dataclasses, `InitVar`, `ClassVar`, ordering.
+classes and makes values of two thirds of them, many of few: that was most of what loading our modules cost. The
+classes are the same: frozen and slotted as they are told to be; `field` works in them, `dataclasses.fields`,
+`replace` and `asdict` on them, and type checkers take this for the standard decorator. What it does not do it
+refuses, and the standard one is there for it: inheritance among dataclasses, `ClassVar`.
+
+All classes share their methods, which go by the class's recipe. Only `__init__` is written for a class, as values
+are made by the ten thousand; the first few are filled without it. `replace` goes by the recipe, too: the standard
+one asks for fields that would have to be made first, for which `inspect` is loaded.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, Field, FrozenInstanceError
-from operator import attrgetter
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, FrozenInstanceError, field
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["dataclass"]
+__all__ = ["dataclass", "replace"]
+
+FEW = 8
+"""So many values of a class are made before its `__init__` is written, which takes as long as to fill twenty."""
 
 if TYPE_CHECKING:
-    from dataclasses import dataclass
+    from dataclasses import dataclass, replace
 else:
 
-    def dataclass(*, slots: bool, frozen: bool = False, kw_only: bool = False) -> Callable[[type], type]:
+    def dataclass(
+        *, slots: bool, frozen: bool = False, kw_only: bool = False, order: bool = False
+    ) -> Callable[[type], type]:
         """Return the decorator that makes a class a dataclass, as `dataclasses.dataclass` does."""
         if slots is not True:
             raise TypeError("slots=True is what this is for; dataclasses.dataclass makes others")
-        return lambda plain: _Recipe(plain, frozen=frozen, kw_only=kw_only).made()
+        return lambda plain: _Recipe(plain, frozen=frozen, kw_only=kw_only).made(order=order)
+
+    def replace(value: object, /, **changes: object) -> object:
+        """Return `value` with other values in some fields, as `dataclasses.replace` does."""
+        recipe = getattr(value, "__dataclass_fields__", None)
+        if not isinstance(recipe, _Recipe):
+            return dataclasses.replace(value, **changes)
+        return value.__class__(**recipe.completed(value, changes))
 
 
-class _Recipe:
-    """What a class was defined with, until its methods are written."""
+class _Recipe(Mapping[str, Field[Any]]):
+    """What a class was defined with, and its `__dataclass_fields__`, made when somebody asks for one of them."""
 
     def __init__(self, plain: type, *, frozen: bool, kw_only: bool) -> None:
         types: Mapping[str, object] = vars(plain).get("__annotations__", {})
         if any("__dataclass_fields__" in base.__dict__ for base in plain.__mro__):
             raise TypeError(f"{plain.__name__} inherits from a dataclass: use dataclasses.dataclass")
-        if any(not isinstance(text, str) or "InitVar" in text or "ClassVar" in text for text in types.values()):
+        if any(not isinstance(text, str) or "ClassVar" in text for text in types.values()):
             raise TypeError(f"{plain.__name__} has more than plain fields: use dataclasses.dataclass")
         self._plain = plain
         self._frozen = frozen
         self._kw_only = kw_only
         self._types = types
-        self._names = tuple(types)
         self._given = {name: plain.__dict__[name] for name in types if name in plain.__dict__}
+        self._is_plain = not any(isinstance(given, Field) for given in self._given.values())
+        self._passed = tuple(name for name, text in types.items() if "InitVar" in str(text))
+        """What `__post_init__` is given and no value keeps."""
+        if not self._given.keys().isdisjoint(self._passed):
+            raise TypeError(f"{plain.__name__} has an InitVar with a default: use dataclasses.dataclass")
+        self.names = tuple(name for name in types if name not in self._passed) if self._passed else tuple(types)
+        self.home: Any = plain
+        self._fields: Mapping[str, Field[Any]] | None = None
+        self._parts: list[tuple[str, Field[Any]]] | None = None
+        self._taken: dict[str, bool] = {}
+        """The parameters of `__init__`; true for those that must be given."""
+        self._filled = 0
 
-    def made(self) -> type:
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._types)
+
+    def __len__(self) -> int:
+        return len(self._types)
+
+    def __getitem__(self, name: str) -> Field[Any]:
+        if self._fields is None:
+            self._fields = self._standard_fields()
+        return self._fields[name]
+
+    def made(self, *, order: bool) -> type:
         """Return the class."""
-        plain, frozen = self._plain, self._frozen
+        plain = self._plain
         body = {name: value for name, value in plain.__dict__.items() if name not in self._given}
         body.pop("__dict__", None)
         body.pop("__weakref__", None)
         has_eq = "__eq__" in body
-        key = _key(self._that("compare"))
-        body["__slots__"] = self._names
-        body["__dataclass_fields__"] = _Fields(self)
-        body.setdefault("__init__", self._first_init())
-        body.setdefault("__repr__", _repr(self._that("repr")))
-        body.setdefault("__eq__", _eq(key))
+        body["__slots__"] = self.names
+        body["__dataclass_fields__"] = self
+        body["__compared__"] = _key(self.that("compare"))
+        body.setdefault("__init__", _init)
+        body.setdefault("__repr__", _repr)
+        body.setdefault("__eq__", _eq)
         if "__hash__" not in body or (body["__hash__"] is None and has_eq):
-            body["__hash__"] = _hash(key) if frozen else None
-        body.setdefault("__match_args__", () if self._kw_only else self._that("init"))
-        if frozen:
-            body |= {"__getstate__": _get_state, "__setstate__": _set_state}
+            body["__hash__"] = _hash if self._frozen else None
+        body.setdefault("__match_args__", () if self._kw_only else (*self.that("init"), *self._passed))
+        if self._frozen:
+            body |= _FROZEN
+        if order:
+            body |= _ORDERED
         made = type(plain)(plain.__name__, plain.__bases__, body)
         made.__qualname__ = plain.__qualname__
-        if frozen:
-            _freeze(made, self._names)
-        self._home = made
+        self.home = made
         return made
 
-    def _that(self, part: str) -> tuple[str, ...]:
+    def that(self, part: str) -> tuple[str, ...]:
         """Return the fields that take part in something; those without `field()` do in everything."""
+        if self._is_plain:
+            return self.names
         given = self._given
         return tuple(
             name
-            for name in self._names
+            for name in self.names
             if name not in given or not isinstance(given[name], Field) or getattr(given[name], part)
         )
 
-    def _first_init(self) -> Callable[..., None]:
-        def __init__(self: object, *args: object, **kwargs: object) -> None:  # noqa: N807
-            written = recipe._written_init()
-            recipe._home.__init__ = written  # type: ignore[misc]
-            written(self, *args, **kwargs)
+    def fills(self, value: object, args: Sequence[object], words: dict[str, object]) -> bool:
+        """Set the fields of `value` as the written `__init__` does.
 
-        recipe = self
-        return __init__
-
-    def _written_init(self) -> Callable[..., None]:
-        space: dict[str, Any] = {"_set": object.__setattr__, "_unset": MISSING}
-        required: list[str] = []
-        optional: list[str] = []
-        lines = [line for name in self._names if (line := self._line(name, space, required, optional))]
+        False where that one has to: it refuses what it is given, or has been wanted often enough.
+        """
+        self._filled += 1
+        parts = self._read_parts()
+        taken = self._taken
+        if self._filled > FEW or len(args) > (0 if self._kw_only else len(taken)):
+            return False
+        placed = dict(zip(taken, args, strict=False))
+        given = placed | words
+        if len(given) != len(placed) + len(words) or not given.keys() <= taken.keys():
+            return False
+        if any(is_required and name not in given for name, is_required in taken.items()):
+            return False
+        put = object.__setattr__ if self._frozen else setattr
+        for name, part in parts:
+            if name in given:
+                put(value, name, given[name])
+            elif part.default_factory is not MISSING:
+                put(value, name, part.default_factory())
+            elif part.default is not MISSING:
+                put(value, name, part.default)
         if hasattr(self._plain, "__post_init__"):
-            lines.append("self.__post_init__()")
-        star = ["*"] if self._kw_only and (required or optional) else []
-        head = ", ".join(["self", *star, *required, *optional])
+            value.__post_init__(*(given[name] for name in self._passed))  # type: ignore[attr-defined]
+        return True
+
+    def _read_parts(self) -> list[tuple[str, Field[Any]]]:
+        """Return each field with what `field()` was told of it, and note which of them `__init__` takes."""
+        if self._parts is not None:
+            return self._parts
+        parts: list[tuple[str, Field[Any]]] = []
+        for name in self._types:
+            given = self._given.get(name, MISSING)
+            part = given if isinstance(given, Field) else field(default=given)
+            is_required = part.default is MISSING and part.default_factory is MISSING
+            if part.init:
+                if is_required and not self._kw_only and not all(self._taken.values()):
+                    raise TypeError(f"non-default argument {name!r} follows default argument")
+                self._taken[name] = is_required
+            if name not in self._passed:
+                parts.append((name, part))
+        self._parts = parts
+        return parts
+
+    def written_init(self) -> Callable[..., None]:
+        """Return the class's own `__init__`, which it has from now on."""
+        space: dict[str, Any] = {"_set": object.__setattr__, "_unset": MISSING}
+        words: dict[str, str] = dict(zip(self._passed, self._passed, strict=True))
+        lines = [line for name, part in self._read_parts() if (line := self._line(name, part, space, words))]
+        if hasattr(self._plain, "__post_init__"):
+            lines.append(f"self.__post_init__({', '.join(self._passed)})")
+        star = ["*"] if self._kw_only and self._taken else []
+        head = ", ".join(["self", *star, *(words[name] for name in self._taken)])
         exec(f"def __init__({head}):\n " + "\n ".join(lines or ["pass"]), space)  # noqa: S102  # of names alone
         written: Callable[..., None] = space["__init__"]
         written.__qualname__ = f"{self._plain.__qualname__}.__init__"
+        self.home.__init__ = written
         return written
 
-    def _line(self, name: str, space: dict[str, Any], required: list[str], optional: list[str]) -> str:
-        """Return the line that sets a field, empty for one that is left unset; its parameter goes into a list."""
-        given = self._given.get(name, MISSING)
-        part = given if isinstance(given, Field) else dataclasses.field(default=given)
-        value = name
+    def _line(self, name: str, part: Field[Any], space: dict[str, Any], words: dict[str, str]) -> str:
+        """Return the line that sets a field, empty for one that is left unset; `words` learns its parameter."""
+        words[name] = value = name
         if part.default_factory is not MISSING:
             space[f"_make_{name}"] = part.default_factory
+            words[name] = f"{name}=_unset"
             value = f"_make_{name}() if {name} is _unset else {name}" if part.init else f"_make_{name}()"
         elif part.default is not MISSING:
             space[f"_of_{name}"] = part.default
+            words[name] = f"{name}=_of_{name}"
             value = name if part.init else f"_of_{name}"
         elif not part.init:
             return ""
-        if part.init and value == name and part.default is MISSING:
-            if optional and not self._kw_only:
-                raise TypeError(f"non-default argument {name!r} follows default argument")
-            required.append(name)
-        elif part.init:
-            optional.append(f"{name}=_of_{name}" if value == name else f"{name}=_unset")
         return f"_set(self, {name!r}, {value})" if self._frozen else f"self.{name} = {value}"
 
-    def fields(self) -> dict[str, Field[Any]]:
+    def completed(self, value: object, changes: dict[str, object]) -> dict[str, object]:
+        """Return what a class is called with for a value as `value`, but for some changes."""
+        parts = self._read_parts()
+        for name in self._passed:
+            if name not in changes:
+                raise ValueError(f"InitVar {name!r} must be specified with replace()")
+        for name, part in parts:
+            if not part.init:
+                if name in changes:
+                    raise ValueError(
+                        f"field {name} is declared with init=False, it cannot be specified with replace()"
+                    )
+            elif name not in changes:
+                changes[name] = getattr(value, name)
+        return changes
+
+    def _standard_fields(self) -> dict[str, Field[Any]]:
         """Return the fields as the standard decorator makes them."""
         body = {"__annotations__": dict(self._types), "__module__": self._plain.__module__, **self._given}
         decorate = dataclasses.dataclass(kw_only=self._kw_only)
@@ -132,68 +220,79 @@ class _Recipe:
         return found
 
 
-class _Fields:
-    """`__dataclass_fields__`, made when somebody asks for it."""
-
-    def __init__(self, recipe: _Recipe) -> None:
-        self._recipe = recipe
-        self._made: dict[str, Field[Any]] | None = None
-
-    def __get__(self, instance: object, owner: type) -> dict[str, Field[Any]]:
-        if self._made is None:
-            self._made = self._recipe.fields()
-        return self._made
-
-
-def _key(names: Sequence[str]) -> Callable[[object], tuple[object, ...]]:
-    """Return the function from a value to the tuple that stands for it in comparisons."""
+def _key(names: Sequence[str]) -> object:
+    """Return the function from a value to the tuple that stands for it in comparisons, to be kept by the class."""
     if len(names) > 1:
-        return attrgetter(*names)
-    return lambda value: tuple(getattr(value, name) for name in names)
+        return operator.attrgetter(*names)
+    return staticmethod(lambda value: tuple(getattr(value, name) for name in names))
 
 
-def _eq(key: Callable[[object], tuple[object, ...]]) -> Callable[[object, object], bool]:
-    def __eq__(self: object, other: object) -> bool:  # noqa: N807
-        return key(self) == key(other) if other.__class__ is self.__class__ else NotImplemented
-
-    return __eq__
-
-
-def _hash(key: Callable[[object], tuple[object, ...]]) -> Callable[[object], int]:
-    def __hash__(self: object) -> int:  # noqa: N807
-        return hash(key(self))
-
-    return __hash__
+def _init(self: Any, /, *args: object, **words: object) -> None:
+    recipe: _Recipe = self.__dataclass_fields__
+    if not recipe.fills(self, args, words):
+        recipe.written_init()(self, *args, **words)
 
 
-def _repr(names: Sequence[str]) -> Callable[[object], str]:
-    @recursive_repr()
-    def __repr__(self: object) -> str:  # noqa: N807
-        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
-        return f"{self.__class__.__qualname__}({shown})"
+@recursive_repr()
+def _repr(self: Any) -> str:
+    recipe: _Recipe = self.__dataclass_fields__
+    shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in recipe.that("repr"))
+    return f"{self.__class__.__qualname__}({shown})"
 
-    return __repr__
+
+def _eq(self: Any, other: Any) -> Any:
+    if other.__class__ is not self.__class__:
+        return NotImplemented
+    return self.__compared__(self) == self.__compared__(other)
+
+
+def _hash(self: Any) -> int:
+    return hash(self.__compared__(self))
 
 
 def _get_state(self: Any) -> list[object]:
-    return [getattr(self, name) for name in self.__dataclass_fields__]
+    return [getattr(self, name) for name in self.__dataclass_fields__.names]
 
 
 def _set_state(self: Any, state: Sequence[object]) -> None:
-    for name, value in zip(self.__dataclass_fields__, state, strict=True):
+    for name, value in zip(self.__dataclass_fields__.names, state, strict=True):
         object.__setattr__(self, name, value)
 
 
-def _freeze(made: Any, names: Sequence[str]) -> None:
-    def __setattr__(self: object, name: str, value: object) -> None:  # noqa: N807
-        if type(self) is made or name in names:
-            raise FrozenInstanceError(f"cannot assign to field {name!r}")
-        super(made, self).__setattr__(name, value)
+def _set_attribute(self: Any, name: str, value: object) -> None:
+    recipe: _Recipe = self.__dataclass_fields__
+    if type(self) is recipe.home or name in recipe.names:
+        raise FrozenInstanceError(f"cannot assign to field {name!r}")
+    super(recipe.home, self).__setattr__(name, value)
 
-    def __delattr__(self: object, name: str) -> None:  # noqa: N807
-        if type(self) is made or name in names:
-            raise FrozenInstanceError(f"cannot delete field {name!r}")
-        super(made, self).__delattr__(name)
 
-    made.__setattr__ = __setattr__
-    made.__delattr__ = __delattr__
+def _delete_attribute(self: Any, name: str) -> None:
+    recipe: _Recipe = self.__dataclass_fields__
+    if type(self) is recipe.home or name in recipe.names:
+        raise FrozenInstanceError(f"cannot delete field {name!r}")
+    super(recipe.home, self).__delattr__(name)
+
+
+def _compared_by(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Return the method that compares two values of one class by their fields in order."""
+
+    def compared(self: Any, other: Any) -> Any:
+        if other.__class__ is not self.__class__:
+            return NotImplemented
+        return compare(self.__compared__(self), self.__compared__(other))
+
+    return compared
+
+
+_FROZEN = {
+    "__setattr__": _set_attribute,
+    "__delattr__": _delete_attribute,
+    "__getstate__": _get_state,
+    "__setstate__": _set_state,
+}
+_ORDERED = {
+    "__lt__": _compared_by(operator.lt),
+    "__le__": _compared_by(operator.le),
+    "__gt__": _compared_by(operator.gt),
+    "__ge__": _compared_by(operator.ge),
+}

@@ -9,7 +9,6 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -17,6 +16,7 @@ import click
 from gitledger import __version__
 from gitledger.cli.output import Output, show_error
 from gitledger.cli.streams import OutputError, abandon_stdout, open_streams
+from gitledger.dataclass import replace
 from gitledger.errors import EXIT_FAULT, EXIT_USAGE, LedgerError
 
 if TYPE_CHECKING:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 
 import click
 
 from gitledger.cli.output import Output
-from gitledger.dataclass import dataclass
+from gitledger.dataclass import dataclass, replace
 
 __all__ = ["candidates"]
 

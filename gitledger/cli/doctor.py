@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ import click
 
 from gitledger.cli.output import Output
 from gitledger.cli.world import enter, signer_of, user_name, with_json, with_key
+from gitledger.dataclass import replace
 
 if TYPE_CHECKING:
     from gitledger.config.schema import Config

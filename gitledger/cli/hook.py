@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
 from gitledger.cli.output import Output
 from gitledger.cli.world import enter, run_by, signer_of, user_name
+from gitledger.dataclass import replace
 from gitledger.errors import EXIT_NO, EXIT_YES, UsageError
 
 if TYPE_CHECKING:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shlex
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
 from gitledger.cli.output import Output
 from gitledger.cli.world import enter, signer_of, user_name, with_key
+from gitledger.dataclass import replace
 from gitledger.wording import from_top
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -21,6 +20,7 @@ from gitledger.cli.world import (
     with_json,
     with_key,
 )
+from gitledger.dataclass import replace
 from gitledger.errors import UsageError
 from gitledger.wording import counted, suggested
 

@@ -92,8 +92,7 @@ class _Asked:
 
 
 def _find(session: Session, what: str) -> CommitEntry:
-    from dataclasses import replace
-
+    from gitledger.dataclass import replace
     from gitledger.workflows.browse import LEAST_DIGITS, find_record, show_commit
     from gitledger.workflows.target import target_of
 

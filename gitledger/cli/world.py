@@ -158,8 +158,7 @@ def signer_of(output: Output, session: Session, key: str | None) -> Signer:
 
     A passphrase is asked for once for all that it signs, on the terminal or by `SSH_ASKPASS`. Raises `TrustError`.
     """
-    from dataclasses import replace
-
+    from gitledger.dataclass import replace
     from gitledger.trust.askpass import asker
     from gitledger.trust.find_key import find_key
     from gitledger.trust.open_signer import open_signer

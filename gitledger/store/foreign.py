@@ -8,9 +8,9 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
+from gitledger.dataclass import replace
 from gitledger.errors import StoreError, UsageError
 from gitledger.store.git import Git
 from gitledger.store.gitplumbing import PlumbingObjects

@@ -10,10 +10,9 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
-from gitledger.dataclass import dataclass
+from gitledger.dataclass import dataclass, replace
 from gitledger.errors import StoreError
 from gitledger.records.ids import BlobId, CommitId, TreeId
 from gitledger.store.claims import subjects_in

@@ -15,9 +15,9 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
+from gitledger.dataclass import replace
 from gitledger.store.git import Git
 from gitledger.store.repository import Repository
 

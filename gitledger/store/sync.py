@@ -10,10 +10,9 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Literal
 
-from gitledger.dataclass import dataclass
+from gitledger.dataclass import dataclass, replace
 from gitledger.errors import StoreError
 from gitledger.records.ids import BlobId, CommitId
 from gitledger.store.claims import bodies_of

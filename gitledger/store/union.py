@@ -8,8 +8,8 @@ nobody and hides nothing. A body's path is its blob's id; any other entry of a b
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import StoreError
 from gitledger.records.ids import BlobId, CommitId, TreeId
 from gitledger.records.limits import MAX_BODY_BYTES, MAX_LINE_BYTES, MAX_NOTE_BYTES, MAX_NOTE_LINES

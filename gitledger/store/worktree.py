@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from gitledger.dataclass import dataclass
+from gitledger.dataclass import dataclass, replace
 from gitledger.errors import StoreError, UsageError
 from gitledger.records.ids import CommitId
 from gitledger.store.early_look import LARGE_INDEX_BYTES, EarlyLook

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
+from gitledger.dataclass import replace
 from gitledger.records.bodies import collection_digest
 from gitledger.records.outcomes import Counts
 from gitledger.records.receipt import Split

@@ -6,11 +6,10 @@ import re
 import stat
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from gitledger.config.schema import ResultsConfig
-from gitledger.dataclass import dataclass
+from gitledger.dataclass import dataclass, replace
 from gitledger.errors import DecodeError
 from gitledger.machine.child import ChildExit
 from gitledger.records.bodies import TestResult

@@ -19,8 +19,9 @@ anyone (`signers`), whether an untouched security key will do (`touched`), and d
 
 from __future__ import annotations
 
-from dataclasses import InitVar, dataclass, field
+from dataclasses import InitVar, field
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import DecodeError, InternalError
 from gitledger.records.envelope import SIGNATURE_NAMESPACE, Envelope, decode_line
 from gitledger.records.ids import CommitId, RecordId

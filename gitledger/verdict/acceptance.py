@@ -16,12 +16,12 @@ Rules, in the order in which they are asked:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from datetime import datetime, timedelta
 from typing import Protocol
 
 from gitledger.config.schema import PolicyConfig
-from gitledger.dataclass import dataclass
+from gitledger.dataclass import dataclass, replace
 from gitledger.errors import ConfigError
 from gitledger.records.ids import KeyFingerprint, RecordId
 from gitledger.trust.keys import PublicKey

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 
-from gitledger.dataclass import dataclass
+from gitledger.dataclass import dataclass, replace
 from gitledger.records.environment import Environment
 from gitledger.records.ids import NodeId, ShardKey
 from gitledger.verdict.environments import Group, difference, group_of

@@ -8,10 +8,9 @@ faults are notes, and there is no number.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import cache
 
-from gitledger.dataclass import dataclass
+from gitledger.dataclass import dataclass, replace
 from gitledger.errors import DecodeError
 from gitledger.records.bodies import BodyRef, check_body
 from gitledger.records.fragments import FileCoverage, Fragment, decode_fragment

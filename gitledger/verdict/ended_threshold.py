@@ -7,8 +7,8 @@ run its shards again is a circle.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
+from gitledger.dataclass import replace
 from gitledger.verdict.finding import Finding
 
 __all__ = ["ending"]

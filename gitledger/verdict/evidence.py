@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from gitledger.dataclass import dataclass
+from gitledger.dataclass import dataclass, replace
 from gitledger.errors import DecodeError
 from gitledger.records.decode import Reader, fail, load_json
 from gitledger.records.envelope import decode_line

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from datetime import datetime
 
 from gitledger.config.schema import Config
+from gitledger.dataclass import replace
 from gitledger.errors import ConfigError
 from gitledger.trust.signers import Signers
 from gitledger.verdict.acceptance import Keyring, Signatories, signatories

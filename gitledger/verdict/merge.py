@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 
+from gitledger.dataclass import replace
 from gitledger.records.environment import Environment
 from gitledger.records.merged import CarriedClaim, MergedReceipt, MergedShard
 from gitledger.records.outcomes import Counts, Outcome

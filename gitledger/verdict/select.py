@@ -7,9 +7,8 @@ thing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
-from gitledger.dataclass import dataclass
+from gitledger.dataclass import dataclass, replace
 from gitledger.records.bodies import TestResult
 from gitledger.records.ids import CommitId, RecordId
 from gitledger.records.outcomes import Outcome

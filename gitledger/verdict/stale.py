@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from gitledger.dataclass import replace
 from gitledger.records.decode import format_time
 from gitledger.verdict.evidence import Held
 from gitledger.verdict.field import Candidate, Field, covers, is_beaten, newest_first

@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from gitledger.dataclass import dataclass
+from gitledger.dataclass import dataclass, replace
 from gitledger.records.bodies import TestResult
 from gitledger.records.environment import Environment
 from gitledger.records.ids import NodeId
@@ -113,13 +113,11 @@ def _with_results(choice: Choice | None, situation: Situation) -> Choice | None:
         return choice
     results = remembered_results(choice.result.held, situation)
     if not isinstance(results, ResultFault):
-        return dataclasses.replace(choice, results=results)
+        return replace(choice, results=results)
     if choice.verdict != "fresh":
         return choice
     detail = f"{results.code}: {results.detail}"
-    return dataclasses.replace(
-        choice, verdict="stale", reason="malformed", detail=detail, result=None, about=choice.result
-    )
+    return replace(choice, verdict="stale", reason="malformed", detail=detail, result=None, about=choice.result)
 
 
 def _green(item: Candidate, one: Field, situation: Situation) -> Green:

@@ -5,13 +5,12 @@ Whoever started it asks this at once; where that driver was killed, the next one
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gitledger.config.schema import DURATIONS_PATH
-from gitledger.dataclass import dataclass
+from gitledger.dataclass import dataclass, replace
 from gitledger.errors import DecodeError, ManifestError
 from gitledger.machine.child import ChildExit
 from gitledger.machine.redact import excerpt, secret_values

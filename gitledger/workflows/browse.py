@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from gitledger.dataclass import dataclass
+from gitledger.dataclass import dataclass, replace
 from gitledger.errors import ConfigError, DecodeError, UsageError
 from gitledger.records.bodies import TestResult, check_body, decode_tests
 from gitledger.records.capability_record import CapabilityRecord

@@ -5,10 +5,9 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 
 from gitledger import __version__
-from gitledger.dataclass import dataclass
+from gitledger.dataclass import dataclass, replace
 from gitledger.errors import DecodeError
 from gitledger.machine.environment import environment_facts
 from gitledger.machine.redact import redact_argv, redact_url, secret_values

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from gitledger.config.schema import Config, LaneConfig, LaneRun
-from gitledger.dataclass import dataclass
+from gitledger.dataclass import dataclass, replace
 from gitledger.errors import ConfigError, UsageError
 from gitledger.lanes.catalogue import Catalogue, Unusable, all_recipes, recipe_of
 from gitledger.lanes.settings import Settings, parse_layers, settings_from

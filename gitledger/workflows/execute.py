@@ -7,12 +7,12 @@ import signal
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gitledger import __version__
 from gitledger.config.schema import DURATIONS_PATH
+from gitledger.dataclass import replace
 from gitledger.errors import ConfigError, InternalError, MachineError
 from gitledger.machine.child import run_child
 from gitledger.machine.environment import host_name

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import field, replace
+from dataclasses import field
 from functools import partial
 
 from gitledger.config.schema import Config
-from gitledger.dataclass import dataclass
+from gitledger.dataclass import dataclass, replace
 from gitledger.errors import ManifestError, StoreError
 from gitledger.manifest.chain import KnownChains
 from gitledger.manifest.changes import changed_paths

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
-from gitledger.dataclass import dataclass
+from gitledger.dataclass import dataclass, replace
 from gitledger.errors import ManifestError
 from gitledger.manifest.touched import touched
 from gitledger.records.ids import CommitId, ShardKey

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from datetime import datetime
 
 from gitledger.config.schema import Config
-from gitledger.dataclass import dataclass
+from gitledger.dataclass import dataclass, replace
 from gitledger.records.ids import CommitId, TreeId
 from gitledger.records.tree import MODE_FOLDER, CommitInfo, TreeEntry
 from gitledger.store.facts import CommitFacts, TreeCache

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import field
 
-from gitledger.dataclass import dataclass
+from gitledger.dataclass import dataclass, replace
 from gitledger.errors import ConfigError, LedgerError, UsageError
 from gitledger.records.ids import CommitId
 from gitledger.store.refs import INBOX_PREFIX

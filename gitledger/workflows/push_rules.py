@@ -9,10 +9,9 @@ from __future__ import annotations
 import fnmatch
 import time
 from collections.abc import Callable
-from dataclasses import replace
 
 from gitledger.config.schema import HooksConfig
-from gitledger.dataclass import dataclass
+from gitledger.dataclass import dataclass, replace
 from gitledger.errors import ConfigError, LedgerError, StoreError
 from gitledger.records.ids import CommitId
 from gitledger.report.text import escaped

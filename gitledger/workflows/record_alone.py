@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
+from gitledger.dataclass import replace
 from gitledger.errors import MachineError
 from gitledger.store.edits import Edits
 from gitledger.trust.signer import Signer

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from gitledger import __version__
 from gitledger.config.schema import Config
-from gitledger.dataclass import dataclass
+from gitledger.dataclass import dataclass, replace
 from gitledger.errors import LedgerError
 from gitledger.machine.child import ChildExit, NotedEnd, read_end
 from gitledger.machine.environment import host_name

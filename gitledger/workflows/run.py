@@ -9,10 +9,9 @@ from __future__ import annotations
 import posixpath
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
 
 from gitledger.config.schema import Config
-from gitledger.dataclass import dataclass
+from gitledger.dataclass import dataclass, replace
 from gitledger.errors import LedgerError, UsageError
 from gitledger.machine.admission import Admission, Need
 from gitledger.machine.devices import find_devices

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import field
 from pathlib import Path
 
 from gitledger.config.schema import Config
-from gitledger.dataclass import dataclass
+from gitledger.dataclass import dataclass, replace
 from gitledger.errors import DecodeError, LedgerError
 from gitledger.machine.sole import sole_driver
 from gitledger.records.bodies import decode_log

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
+from gitledger.dataclass import replace
 from gitledger.errors import EXIT_NO, EXIT_YES, LedgerError
 from gitledger.machine.interrupts import Interrupts
 from gitledger.records.ids import ShardKey

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection
-from dataclasses import field, replace
+from dataclasses import field
 from pathlib import Path
 
 from gitledger.config.schema import Config
-from gitledger.dataclass import dataclass
+from gitledger.dataclass import dataclass, replace
 from gitledger.errors import InternalError, LedgerError, MachineError, UsageError
 from gitledger.machine.interrupts import Interrupts
 from gitledger.records.ids import CommitId, ShardKey

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from functools import partial
 from itertools import combinations
 from pathlib import Path
 
 from gitledger.config.schema import Config
-from gitledger.dataclass import dataclass
+from gitledger.dataclass import dataclass, replace
 from gitledger.errors import InconclusiveError, LedgerError, MachineError, UsageError
 from gitledger.machine.interrupts import Interrupts
 from gitledger.machine.slurm import Slurm
