@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from gitledger import __version__
+from gitledger.cli.loading import collect_seldom
 from gitledger.cli.output import Output, show_error
 from gitledger.cli.streams import OutputError, abandon_stdout, open_streams
 from gitledger.dataclass import replace
@@ -194,7 +195,7 @@ def main(argv: Sequence[str] | None = None, *, early: EarlyLook | None = None) -
     `early` is a look at the work tree of the current folder that has begun already.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    gc.set_threshold(50_000, 20, 20)  # a judgement makes many values and hardly a cycle: look for those seldom
+    collect_seldom()
     sys.setswitchinterval(SWITCH_S)
     if hasattr(signal, "SIGCHLD"):  # ignored, as some launchers hand it down, every child would seem to end with 0
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)

@@ -25,6 +25,10 @@ def main() -> NoReturn:
     """Run the command line and exit."""
     early = _early(sys.argv[1:])
     try:
+        from gitledger.cli.loading import collect_seldom, defer_seldom_used
+
+        collect_seldom()
+        defer_seldom_used()
         from gitledger.cli.app import main as run
 
         run(early=early)
