@@ -142,6 +142,7 @@ def run_child(
     tracing: Tracing | None = None,
     marker: str | None = None,
     end_file: Path | None = None,
+    started: Callable[[], None] | None = None,
 ) -> ChildExit:
     """Run a command to its end, its output in the new file `log`, and return how it ended; nothing of it is left.
 
@@ -153,6 +154,7 @@ def run_child(
     is left, even where the driver is killed; the command doesn't get them. `tracing`: the tracer to run it under.
     `marker` names the run in its processes' environments (a random one unless given). `end_file`, an absolute
     path, is where the keeper writes how the command ended, whether this driver lives or not (`read_end` reads it).
+    `started` is called once the keeper is started, to begin with what can be done meanwhile.
 
     Raises `MachineError`: `command-missing`, `command-not-found` (a shell's 127), `command-not-executable` (126),
     `command-malformed`, `folder-unusable`, `log-unwritable`, `keeper-failed`.
@@ -180,6 +182,8 @@ def run_child(
         if interrupts is not None:
             driver.told = interrupts.received
             stack.enter_context(interrupts.listener(driver.interrupt))
+        if started is not None:
+            started()
         ended = driver.wait()
         if tracing is not None:
             tracing.finish()

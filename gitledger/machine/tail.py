@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import sys
 from collections.abc import Callable
@@ -69,6 +68,8 @@ class Tail:
         length = seen - KEPT_BYTES - self._released
         if length < RELEASE_BYTES or not sys.platform.startswith("linux"):
             return
+        import ctypes  # for large logs alone
+
         libc = ctypes.CDLL(None, use_errno=True)
         libc.fallocate(
             self._fd, _KEEP_SIZE | _PUNCH_HOLE, ctypes.c_longlong(self._released), ctypes.c_longlong(length)

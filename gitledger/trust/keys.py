@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gitledger.trust.certificates import Certificate
 
 __all__ = [
+    "ED25519",
     "KEY_TYPES",
     "PublicKey",
     "SignatureFacts",

@@ -5,18 +5,15 @@ Whoever started it asks this at once; where that driver was killed, the next one
 
 from __future__ import annotations
 
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gitledger.config.schema import DURATIONS_PATH
-from gitledger.dataclass import dataclass, replace
+from gitledger.dataclass import replace
 from gitledger.errors import DecodeError, ManifestError
 from gitledger.machine.child import ChildExit
 from gitledger.machine.redact import excerpt, secret_values
 from gitledger.manifest.resolve import resolve
-from gitledger.records.bodies import Inputs
-from gitledger.store.edits import Edits
 from gitledger.store.extras import ExtraFiles
 from gitledger.store.facts import CommitFacts
 from gitledger.store.head_log import was_elsewhere
@@ -25,71 +22,21 @@ from gitledger.suites.following import Following
 from gitledger.suites.journal import read_journal
 from gitledger.suites.part import is_the_part, of_part
 from gitledger.suites.recorder import summarise
-from gitledger.suites.report_file import FileStamp
 from gitledger.suites.result import SuiteResult, conclude
 from gitledger.workflows.declared import ran_as_declared
 from gitledger.workflows.fragment import fragment_of_run
 from gitledger.workflows.observed import inputs_of_run
 from gitledger.workflows.reports import result_of_run
 from gitledger.workflows.request import Before, RecordRequest
+from gitledger.workflows.scene import Executed, Scene
 from gitledger.workflows.session import Session
 
 if TYPE_CHECKING:
     from gitledger.workflows.traced import Traced
 
-__all__ = ["LOG_EXCERPT_BYTES", "Executed", "Scene", "aftermath", "log_of", "result_of_journal"]
+__all__ = ["LOG_EXCERPT_BYTES", "aftermath", "log_of", "result_of_journal"]
 
 LOG_EXCERPT_BYTES = 64 << 10
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Executed:
-    """What ran and how it ended (`ended` None: nothing ran). `reasons` are the recorder's own against it.
-
-    `coverage` is the body of its fragment, None where it measured nothing. `after` looks at the work tree as the
-    command left it, None where nobody has begun to.
-    """
-
-    ended: ChildExit | None
-    started_at: datetime
-    ended_at: datetime
-    result: SuiteResult
-    argv: tuple[str, ...]
-    reasons: tuple[str, ...]
-    log_text: str = ""
-    coverage: bytes | None = None
-    inputs: Inputs | None = None
-    after: Edits | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
-    """Where a run left its traces. `earlier` is its report file as it was before, `nonce` binds its journal.
-
-    `as_declared`: its command line, and the variables that change what it runs, were the declared ones.
-    """
-
-    folder: Path
-    log: Path
-    nonce: str
-    argv: tuple[str, ...]
-    as_declared: bool
-    earlier: FileStamp | None
-
-    @property
-    def journal(self) -> Path:
-        """What our plugin writes."""
-        return self.folder / "journal"
-
-    @property
-    def plugin(self) -> Path:
-        """The folder of the plugin's companion, in which the coverage data lies."""
-        return self.folder / "plugin"
-
-    @property
-    def observed(self) -> Path:
-        """What the observer writes; the folder itself holds what it is loaded from."""
-        return self.folder / "observer" / "observed"
 
 
 def aftermath(

@@ -28,9 +28,9 @@ from gitledger.store.worktree import WorkTreeState
 from gitledger.trust.sign import claim_of
 from gitledger.trust.signer import Signer
 from gitledger.wording import counted
-from gitledger.workflows.aftermath import Executed
 from gitledger.workflows.observed import outside_of
 from gitledger.workflows.request import Before, RecordRequest
+from gitledger.workflows.scene import Executed
 from gitledger.workflows.session import Session
 
 __all__ = ["Draft", "draft", "earlier_attempts"]

@@ -23,17 +23,13 @@ from gitledger.store.facts import CommitFacts
 from gitledger.store.head_log import head_log
 from gitledger.store.worktree import WorkTreeState, survey
 from gitledger.suites.result import SuiteResult
-from gitledger.trust.sign import sign_payload
 from gitledger.trust.signer import Signer
-from gitledger.workflows.aftermath import Executed
-from gitledger.workflows.ahead import load_ahead
-from gitledger.workflows.compose import draft
 from gitledger.workflows.execute import execute
 from gitledger.workflows.flight import Flight
 from gitledger.workflows.notes_author import notes_identity, notes_message
 from gitledger.workflows.request import Before, RecordRequest
+from gitledger.workflows.scene import Executed
 from gitledger.workflows.session import Session
-from gitledger.workflows.spool import write_entry
 from gitledger.workflows.target import head_of, no_work_tree
 from gitledger.workflows.uncommitted import found_beside
 
@@ -88,8 +84,9 @@ def record(
         raise
     if looked is not None:
         looked(before)
-    load_ahead(session)
     run = execute(session, request, before)
+    from gitledger.workflows.compose import draft  # loaded ahead, while the command ran
+
     drafted = draft(session, request, signer, before, run)
     seen = survey(session.repo.git) if run.after is None else run.after.survey()
     after = seen.state(request.definition.paths, names=CHAIN_FILES)
@@ -112,7 +109,9 @@ def keep(
     spool: Path | None = None,
 ) -> Recorded:
     """Return what was recorded of a run: its receipt signed and stored, or put into a spool."""
-    store = _to_ledger(session, request) if spool is None else partial(write_entry, spool)
+    from gitledger.trust.sign import sign_payload
+
+    store = _to_ledger(session, request) if spool is None else _to_spool(spool)
     payload = receipt.encode()
     error = None
     with turn:
@@ -155,6 +154,13 @@ def _changed_ns(path: Path) -> int:
         return path.lstat().st_ctime_ns
     except OSError:
         return 0
+
+
+def _to_spool(folder: Path) -> Callable[[ShardReceipt, Envelope, Sequence[bytes]], None]:
+    """Return what puts a receipt into a folder."""
+    from gitledger.workflows.spool import write_entry
+
+    return partial(write_entry, folder)
 
 
 def _to_ledger(

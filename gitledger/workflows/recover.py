@@ -28,13 +28,14 @@ from gitledger.suites.report_file import report_less
 from gitledger.suites.result import SuiteResult, conclude
 from gitledger.trust.signer import Signer
 from gitledger.trust.verified import Rejected, open_record
-from gitledger.workflows.aftermath import Executed, Scene, aftermath, log_of, result_of_journal
+from gitledger.workflows.aftermath import aftermath, log_of, result_of_journal
 from gitledger.workflows.asked import Asked, request_of
 from gitledger.workflows.compose import draft
 from gitledger.workflows.flight import Crash, crashes
 from gitledger.workflows.record import Recorded, keep
 from gitledger.workflows.reports import report_changed_ns, result_of_run
 from gitledger.workflows.request import Before, RecordRequest
+from gitledger.workflows.scene import Executed, Scene
 from gitledger.workflows.session import Session
 from gitledger.workflows.trusted import read_config
 
