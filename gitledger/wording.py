@@ -12,7 +12,7 @@ ASIDES = ("did you mean ", "known: ")
 _PROGRAMS = (
     "cd|chmod|chown|command|df|eval|export|git|kill|ls|mkdir|mv|pip|python|rm|ssh-add|ssh-keygen|sudo|unset"
 )
-_COMMAND = re.compile(rf"\A(?P<command>(?:[A-Z_]+=\S+ )*(?:{_PROGRAMS})\b[^()]*[^() ]) \((?P<aside>.*)\)\Z")
+_COMMAND = rf"\A(?P<command>(?:[A-Z_]+=\S+ )*(?:{_PROGRAMS})\b[^()]*[^() ]) \((?P<aside>.*)\)\Z"
 """A command, and what is said of it in parentheses behind."""
 
 
@@ -36,7 +36,7 @@ def suggested(hint: str) -> str:
 
 def to_paste(hint: str) -> str:
     """Return a hint that runs as it is pasted into a shell: what is said of a command becomes a comment."""
-    return _COMMAND.sub(_commented, hint)
+    return re.sub(_COMMAND, _commented, hint)
 
 
 def _commented(found: re.Match[str]) -> str:

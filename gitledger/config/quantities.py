@@ -6,10 +6,10 @@ import re
 
 __all__ = ["parse_duration", "parse_size"]
 
-_DURATION_PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)(ms|s|m|h|d)")
+_DURATION_PART = r"([0-9]{1,9}(?:\.[0-9]{1,6})?)(ms|s|m|h|d)"
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _UNIT_ORDER = ("d", "h", "m", "s", "ms")
-_SIZE = re.compile(r"\A([0-9]{1,15}(?:\.[0-9]{1,6})?) ?(B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB)\Z")
+_SIZE = r"\A([0-9]{1,15}(?:\.[0-9]{1,6})?) ?(B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB)\Z"
 _BYTES = {
     "B": 1,
     "kB": 10**3,
@@ -29,7 +29,7 @@ def parse_duration(text: str) -> float:
 
     Raises `ValueError` for anything else, a bare number and zero included.
     """
-    parts = _DURATION_PART.findall(text)
+    parts = re.findall(_DURATION_PART, text)
     units = [unit for _, unit in parts]
     spelled = "".join(number + unit for number, unit in parts)
     if not parts or spelled != text or units != sorted(set(units), key=_UNIT_ORDER.index):
@@ -45,7 +45,7 @@ def parse_size(text: str) -> int:
 
     Raises `ValueError` for anything else: a bare `12G`, which tools read in both ways, and zero included.
     """
-    match = _SIZE.match(text)
+    match = re.match(_SIZE, text)
     if not match:
         raise ValueError("expected a size, as 512MiB, 12GiB or 12GB")
     size = round(float(match.group(1)) * _BYTES[match.group(2)])

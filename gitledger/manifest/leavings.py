@@ -27,20 +27,18 @@ _FOLDERS = (
     "venv",
     "htmlcov",
 )
-_FOLDER = re.compile(rf"(?:\A|/)({'|'.join(map(re.escape, _FOLDERS))})/")
-_KEY_NAME = re.compile(
-    r"(?:\A|/)id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?\Z|(?:\.pem|\.key|[-_.]key|\Akey|/key)\Z", re.IGNORECASE
-)
+_FOLDER = rf"(?:\A|/)({'|'.join(map(re.escape, _FOLDERS))})/"
+_KEY_NAME = r"(?i)(?:\A|/)id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?\Z|(?:\.pem|\.key|[-_.]key|\Akey|/key)\Z"
 """Names that private keys have."""
-_EGG_INFO = re.compile(r"[^/]\.egg-info/")
+_EGG_INFO = r"[^/]\.egg-info/"
 
 
 def ignoring_line(path: str) -> str:
     """Return the line of `.gitignore` for an untracked path that tests or their tools leave; "" for any other."""
-    folder = _FOLDER.search(path)
+    folder = re.search(_FOLDER, path)
     if folder is not None:
         return f"{folder.group(1)}/"
-    if _EGG_INFO.search(path):
+    if re.search(_EGG_INFO, path):
         return EGG_INFO
     name = path.rpartition("/")[2]
     if name == ".coverage":
@@ -59,7 +57,7 @@ def mend_dirt(
     private keys: nobody is told to commit one, and of a name that may be one's it is said that it may.
     """
     rest = [path for path in paths if path not in keys]
-    doubtful = [path for path in rest if changed is None and _KEY_NAME.search(path)]
+    doubtful = [path for path in rest if changed is None and re.search(_KEY_NAME, path)]
     rest = [path for path in rest if path not in doubtful]
     ways = []
     if keys:

@@ -32,7 +32,7 @@ LEAST_KEPT = 16
 """From how many states on it is kept that nothing was dropped: fewer are looked at as quickly."""
 _ANY = frozenset({0, 1, 128})
 _DIFF = ("diff-tree", "--stdin", "-r", "-m", "--raw", "--no-abbrev", "--no-renames", "--no-commit-id")
-_ROW = re.compile(rb"^:\d+ \d+ ([0-9a-f]+) [0-9a-f]+ [DM]\t([0-9a-fA-F/]+)$", re.MULTILINE)
+_ROW = rb"(?m)^:\d+ \d+ ([0-9a-f]+) [0-9a-f]+ [DM]\t([0-9a-fA-F/]+)$"
 _MAGIC = b"gitledger looked back 1\n"
 
 Lines = Mapping[CommitId, tuple[bytes, ...]]
@@ -118,7 +118,7 @@ def _look(repository: Repository, view: LedgerView, states: _States) -> _Look:
     changed = repository.git.run(*_DIFF, "--diff-filter=DM", stdin=stdin, statuses=_ANY)
     digits = 2 * ID_BYTES[repository.object_format]
     once: dict[CommitId, set[BlobId]] = defaultdict(set)
-    for blob, path in _ROW.findall(changed.stdout):
+    for blob, path in re.findall(_ROW, changed.stdout):
         oid = path.replace(b"/", b"").decode("ascii").lower()
         if len(oid) == digits:
             once[CommitId(oid)].add(BlobId(blob.decode("ascii")))

@@ -11,6 +11,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from itertools import chain
 
 from gitledger.errors import StoreError
@@ -36,7 +37,6 @@ __all__ = [
 ]
 
 ID_BYTES = {"sha1": 20, "sha256": 32}
-_ENTRY = {size: re.compile(rb"([0-7]{1,7}) ([^\0]+)\0(.{%d})" % size, re.DOTALL) for size in ID_BYTES.values()}
 _NO_NAMES = frozenset({"", ".", ".."})
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST = datetime(9999, 12, 31, tzinfo=UTC)
@@ -73,8 +73,7 @@ def tree_id(raw: bytes, object_format: str) -> TreeId:
 
 def split_tree(oid: str, raw: bytes) -> list[tuple[bytes, bytes, bytes]]:
     """Return mode, name and binary id of each entry of tree `oid`; raises `StoreError` `object-corrupt`."""
-    size = len(oid) // 2
-    found: list[tuple[bytes, bytes, bytes]] = _ENTRY[size].findall(raw)
+    found: list[tuple[bytes, bytes, bytes]] = _entry(len(oid) // 2).findall(raw)
     if len(b"".join(chain.from_iterable(found))) + 2 * len(found) != len(raw):  # a space and a NUL in each
         raise object_corrupt("tree", oid)
     return found
@@ -179,6 +178,12 @@ def decode_commit(oid: CommitId, raw: bytes) -> CommitInfo:
         )
     except (KeyError, ValueError, IndexError) as error:
         raise object_corrupt("commit", oid) from error
+
+
+@cache
+def _entry(size: int) -> re.Pattern[bytes]:
+    """Return what an entry of a tree looks like, where ids have so many bytes."""
+    return re.compile(rb"([0-7]{1,7}) ([^\0]+)\0(.{%d})" % size, re.DOTALL)
 
 
 def _when(signature: bytes) -> datetime:

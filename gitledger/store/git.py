@@ -39,14 +39,14 @@ _GRACE_S = 2.0
 _QUIET_S = 0.25
 _CHUNK_BYTES = 1 << 16
 
-_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]+")
+_CREDENTIALS = r"(?<=://)[^/@\s]+@"
+_CONTROL = r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]+"
 
 
 def readable(stderr: bytes) -> str:
     """Return what git said as one short line without credentials and control characters; empty for nothing."""
-    text = _CREDENTIALS.sub("", stderr.decode("utf-8", "replace"))
-    said = _CONTROL.sub(" ", "; ".join(line.strip() for line in text.splitlines() if line.strip()))
+    text = re.sub(_CREDENTIALS, "", stderr.decode("utf-8", "replace"))
+    said = re.sub(_CONTROL, " ", "; ".join(line.strip() for line in text.splitlines() if line.strip()))
     return said[-_MAX_REASON_CHARACTERS:]
 
 

@@ -22,6 +22,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import field
+from functools import cache
 
 from gitledger.dataclass import dataclass
 from gitledger.errors import StoreError
@@ -39,10 +40,6 @@ Settle = Callable[[str, Blobs], BlobId | None]
 """Given an object id and all blobs found at its paths: the blob to keep, or None to keep no note for it."""
 
 _LEVELS = 2
-_LEAF = {
-    2 * size: re.compile(rb"100644 ([0-9a-f]{%d})\0(.{%d})" % (2 * size - 2 * _LEVELS, size), re.DOTALL)
-    for size in ID_BYTES.values()
-}
 Claims = Callable[[BlobId], Iterable[str]]
 """Given a blob, the object ids that it says it is a note of: what counts at any other is nothing anyway."""
 
@@ -216,7 +213,7 @@ class NotesTrees:
         if depth != 2 * _LEVELS:
             return []
         raw = self._stored(tree)
-        rows: list[tuple[bytes, bytes]] = _LEAF[self._digits].findall(raw)
+        rows: list[tuple[bytes, bytes]] = _leaf_row(self._digits).findall(raw)
         row = len(b"100644 \0") + self._digits - depth + self._digits // 2
         return rows if len(rows) * row == len(raw) else []
 
@@ -412,6 +409,12 @@ class NotesTrees:
             known = sort_out(tree, self._stored(tree), self._digits - depth)
             self._levels[tree, depth] = known
         return known
+
+
+@cache
+def _leaf_row(digits: int) -> re.Pattern[bytes]:
+    """Return what a row of a folder of the last level looks like, where ids have so many hex digits."""
+    return re.compile(rb"100644 ([0-9a-f]{%d})\0(.{%d})" % (digits - 2 * _LEVELS, digits // 2), re.DOTALL)
 
 
 def _add_notes(found: dict[str, Blobs], notes: Iterable[tuple[str, Iterable[BlobId]]]) -> None:

@@ -45,11 +45,11 @@ _FETCH = (
 _PUSH = ("push", "--porcelain", "--no-verify", "--no-follow-tags", "--recurse-submodules=no")
 _SETTLED = frozenset({0, 128})
 _ENDED = frozenset(range(-64, 256))
-_REFUSALS = re.compile(
-    "declined|permission|denied|prohibited|not allowed|not permitted|protected|forbidden|unauthori.ed|read.?only",
-    re.IGNORECASE,
+_REFUSALS = (
+    r"(?i)declined|permission|denied|prohibited|not allowed|not permitted"
+    r"|protected|forbidden|unauthori.ed|read.?only"
 )
-_QUOTED = re.compile("'[^']*'")
+_QUOTED = "'[^']*'"
 """Words by which a server says no for good. Whatever else a per-ref `!` says is taken for a lost race, and tried
 again a few times: servers spell that in too many ways to list.
 """
@@ -189,7 +189,7 @@ def _judge(done: GitDone) -> Answer:
     rejected = [line.split("\t", 2)[-1] for line in lines if line.startswith("!\t")]
     if not rejected:
         return Answer.FAILED
-    refused = any(_REFUSALS.search(_QUOTED.sub("", said)) for said in rejected)
+    refused = any(re.search(_REFUSALS, re.sub(_QUOTED, "", said)) for said in rejected)
     return Answer.REFUSED if refused else Answer.LOST
 
 

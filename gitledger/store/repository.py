@@ -27,10 +27,10 @@ _HEADS = "refs/heads/"
 _TOO_OLD = "git --version (2.39 or newer is needed)"
 _REF_PLACES = ("refs/{}", "refs/tags/{}", "refs/heads/{}", "refs/remotes/{}", "refs/remotes/{}/HEAD")
 """Where git looks for a short name, and in what order (gitrevisions(7))."""
-_REF_PART = re.compile(r"[^~^@:]*(?:@(?!\{)[^~^@:]*)*")
+_REF_PART = r"[^~^@:]*(?:@(?!\{)[^~^@:]*)*"
 """What of a revision can be a ref: all before `~`, `^`, `:` and `@{`."""
-_PSEUDO_REF = re.compile(r"\A[A-Z_]+\Z")
-_REF_FILE = re.compile(rb"(?:[0-9a-fA-F]{40}|ref:)")
+_PSEUDO_REF = r"\A[A-Z_]+\Z"
+_REF_FILE = rb"(?:[0-9a-fA-F]{40}|ref:)"
 _FEW_COMMITS = 2_000
 """How many commits are read one by one before git is asked for all of a history, which costs it as much."""
 _MANY_BLOBS = 1_000
@@ -41,7 +41,7 @@ _ANY = frozenset({0, 1, 128})
 _ANY_END = frozenset(range(-64, 256))
 MAX_REV_CHARACTERS = 4_096
 """What git is asked to read as the name of a commit; its own matching of refs overflows the stack on more."""
-_SHORT_ID = re.compile(r"\A[0-9a-f]{4,63}\Z")
+_SHORT_ID = r"\A[0-9a-f]{4,63}\Z"
 _CRUD = " .,:;<>\"\\'" + "".join(map(chr, range(32)))
 Config = Mapping[str, tuple[str, ...]]
 
@@ -96,7 +96,7 @@ class Repository:
             raise object_missing("object", named)
 
     def _refuse_ambiguous(self, rev: str) -> None:
-        name = _REF_PART.match(rev)[0]  # type: ignore[index]  # it matches anything
+        name = re.match(_REF_PART, rev)[0]  # type: ignore[index]  # it matches anything
         if not name or name == "HEAD" or name.startswith(("refs/", "-")) or "\0" in name:
             return
         places = [place.format(name) for place in _REF_PLACES]
@@ -105,8 +105,8 @@ class Repository:
         found = {
             ref: oid for oid, _, ref in (line.partition(" ") for line in done.text.splitlines()) if ref in places
         }
-        others = self._files_named(name) if found or not _PSEUDO_REF.match(name) else set()
-        others |= self._objects_named(name) - set(found.values()) if found and _SHORT_ID.match(name) else set()
+        others = self._files_named(name) if found or not re.match(_PSEUDO_REF, name) else set()
+        others |= self._objects_named(name) - set(found.values()) if found and re.match(_SHORT_ID, name) else set()
         if len({*found.values(), *others}) > 1 or (others and not found):
             # Whoever may push may have pushed either, so none is proposed; a tracking ref is the likelier.
             names = sorted(found, key=lambda ref: (not ref.startswith("refs/remotes/"), ref))
@@ -141,7 +141,7 @@ class Repository:
 
     def _nearest(self, rev: str) -> str:
         """Return the branch or tag, local or of a remote, of which `rev` is a slip; "" where none is near."""
-        name = _REF_PART.match(rev)[0]  # type: ignore[index]  # it matches anything
+        name = re.match(_REF_PART, rev)[0]  # type: ignore[index]  # it matches anything
         if not name or len(rev) > MAX_REV_CHARACTERS or rev.startswith("-"):
             return ""
         from difflib import get_close_matches  # for errors alone
@@ -359,7 +359,7 @@ def _canonical(key: str) -> str:
 def _is_ref_file(path: Path) -> bool:
     try:
         with path.open("rb") as file:
-            return bool(_REF_FILE.match(file.read(70)))
+            return bool(re.match(_REF_FILE, file.read(70)))
     except (OSError, ValueError):
         return False
 

@@ -10,6 +10,7 @@ import hashlib
 import json
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from gitledger.dataclass import dataclass
@@ -21,6 +22,8 @@ __all__ = ["CoverageSettings", "Read", "coverage_settings"]
 
 Read = Callable[[str], bytes | None]
 """The content of a file at the root of a commit, None where there is none."""
+Parsed = Callable[[str], dict[str, Any] | None]
+"""What such a file says."""
 _PYTEST_FILES = (
     "pytest.toml",
     ".pytest.toml",
@@ -54,8 +57,9 @@ def coverage_settings(read: Read, commands: Iterable[Sequence[str]] = ()) -> Cov
 
     Raises `ConfigError` `coverage-config` for files that coverage or pytest could not read.
     """
-    options = _coverage_options(_addopts(read))
-    sections = _sections(read, _option(options, "--cov-config"))
+    parsed = cache(lambda name: None if (data := read(name)) is None else _parsed(name, data))
+    options = _coverage_options(_addopts(parsed))
+    sections = _sections(parsed, _option(options, "--cov-config"))
     report = sections.get("report", {})
     named = sorted(
         {
@@ -106,7 +110,7 @@ def _option(words: Sequence[str], name: str) -> str | None:
     return found
 
 
-def _sections(read: Read, named: str | None) -> Sections:
+def _sections(parsed: Parsed, named: str | None) -> Sections:
     """Return coverage's sections from the first file that is its configuration, as coverage chooses it."""
     for name, is_own in (
         (named or ".coveragerc", True),
@@ -115,10 +119,9 @@ def _sections(read: Read, named: str | None) -> Sections:
         ("tox.ini", False),
         ("pyproject.toml", False),
     ):
-        text = read(name)
-        if text is None:
+        found = parsed(name)
+        if found is None:
             continue
-        found = _parsed(name, text)
         if name.endswith(".toml"):
             below = found.get("tool", {}).get("coverage", {})
             sections = {**(found if is_own and not below else {}), **below}
@@ -161,13 +164,11 @@ def _ini(text: str) -> dict[str, Any]:
         raise ValueError(str(error)) from error
 
 
-def _addopts(read: Read) -> list[str]:
+def _addopts(parsed: Parsed) -> list[str]:
     """Return the words of `addopts` in the one file that pytest takes its configuration from."""
     for name in _PYTEST_FILES:
-        text = read(name)
-        if text is None:
-            continue
-        table = _pytest_table(name, _parsed(name, text))
+        found = parsed(name)
+        table = None if found is None else _pytest_table(name, found)
         if table is None:
             continue
         value = table.get("addopts", "")

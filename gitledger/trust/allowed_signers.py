@@ -25,7 +25,7 @@ MAX_FILE_BYTES = 4 << 20
 MAX_LINE_BYTES = 64 << 10
 
 _SPACE = " \t\r\n"
-_DATE = re.compile(r"\A(\d{4})(\d\d)(\d\d)(?:(\d\d)(\d\d)(\d\d)?)?(Z|UTC)?\Z", re.IGNORECASE | re.ASCII)
+_DATE = r"(?ia)\A(\d{4})(\d\d)(\d\d)(?:(\d\d)(\d\d)(\d\d)?)?(Z|UTC)?\Z"
 _OPTION = re.compile(r'(namespaces|valid-after|valid-before)="((?:\\"|[^"])*)"', re.IGNORECASE)
 
 
@@ -211,7 +211,7 @@ def _entry(principals: str, options: str, key: PublicKey, where: str) -> Allowed
 def _date(text: str | None, option: str, where: str) -> datetime | None:
     if text is None:
         return None
-    match = _DATE.match(text)
+    match = re.match(_DATE, text)
     if not match:
         _bad(where, f"{option}: expected YYYYMMDDZ or YYYYMMDDHHMM[SS]Z, found {shown(text)}")
     if not match[7]:

@@ -29,8 +29,8 @@ BUILT_IN = {"github": "https://github.com/{user}.keys"}
 FETCH_TIMEOUT_S = 10.0
 MAX_AGE = timedelta(hours=1)
 OFFLINE_MAX_AGE = timedelta(days=7)
-_NAME = re.compile(r"\A[a-z0-9-]+\Z")
-_USER = re.compile(r"\A[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,99})\Z")
+_NAME = r"\A[a-z0-9-]+\Z"
+_USER = r"\A[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,99})\Z"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class ForgeUser:
     def parse(cls, text: str) -> ForgeUser:
         """Return the user that `github:alice` names; raises `ValueError`."""
         forge, colon, user = text.partition(":")
-        if not colon or not _NAME.match(forge) or not _USER.match(user):
+        if not colon or not re.match(_NAME, forge) or not re.match(_USER, user):
             raise ValueError("expected FORGE:USER, as github:alice")
         return cls(forge, user)
 
@@ -204,7 +204,7 @@ def _check_template(name: str, template: str) -> None:
     from gitledger.trust.fetch import is_safe_url
 
     parts = urlsplit(template)
-    if not _NAME.match(name) or template.count("{user}") != 1 or "{user}" in parts.netloc:
+    if not re.match(_NAME, name) or template.count("{user}") != 1 or "{user}" in parts.netloc:
         raise ConfigError(
             "bad-forge",
             f"forges.{name}: {shown(template)} must hold {{user}} once, behind the host",
