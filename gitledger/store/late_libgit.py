@@ -84,6 +84,10 @@ class LateLibgit:
         except OddRef:
             return self.load().read_ref(name)
 
+    def named_by_head(self) -> str | None:
+        """Return the full name of the ref that HEAD stands for, None for a detached one; raises `OddRef`."""
+        return self._files.named_by("HEAD")
+
     def list_refs(self, prefix: str) -> Mapping[str, CommitId]:
         """Return every ref below `prefix` (which ends in `/`), by full name."""
         try:

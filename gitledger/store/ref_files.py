@@ -49,6 +49,22 @@ class RefFiles:
             name = os.fsdecode(target[1])
         raise OddRef(name)
 
+    def named_by(self, name: str) -> str | None:
+        """Return the full name of the ref that a symbolic one leads to in the end; None where it holds an id."""
+        place = self._place(name)
+        for step in range(_MAX_STEPS):
+            if place.is_symlink():  # git has made HEAD one, long ago
+                break
+            content = self._loose(name)
+            if content is None or _ID.match(content):
+                return name if step else None
+            target = _SYMBOLIC.match(content)
+            if target is None:
+                break
+            name = os.fsdecode(target[1])
+            place = self._place(name)
+        raise OddRef(name)
+
     def below(self, prefix: str) -> Mapping[str, CommitId]:
         """Return every ref below `prefix` (which ends in `/`), by full name.
 

@@ -18,6 +18,7 @@ from gitledger.store.encoding import ID_BYTES, object_missing, refuse_unsound
 from gitledger.store.git import Git
 from gitledger.store.history import ReadParents, distances, is_cut, listed_after, rings
 from gitledger.store.objects import GitObjects, Identity
+from gitledger.store.ref_files import OddRef
 
 __all__ = ["Repository", "open_repository"]
 
@@ -165,8 +166,16 @@ class Repository:
 
     def branch(self) -> str | None:
         """Return the short name of the branch that is checked out, None for a detached HEAD."""
-        name = self.git.run("symbolic-ref", "-q", "HEAD", statuses=frozenset({0, 1})).text
+        name = self._named_by_head() or ""
         return name.removeprefix(_HEADS) if name.startswith(_HEADS) else None
+
+    def _named_by_head(self) -> str | None:
+        from gitledger.store.late_libgit import LateLibgit
+
+        if isinstance(self.objects, LateLibgit):
+            with suppress(OddRef):
+                return self.objects.named_by_head()
+        return self.git.run("symbolic-ref", "-q", "HEAD", statuses=frozenset({0, 1})).text
 
     def config(self, key: str) -> str | None:
         """Return the value of a git configuration key, the last of several, None where it is not set."""

@@ -222,6 +222,57 @@ def test_bodies_of_a_ledger_are_read_ahead_in_a_few_questions(repo, monkeypatch,
     assert len(asked) <= 12
 
 
+HEADS = {
+    "a branch": (b"ref: refs/heads/other\n", False),
+    "a branch without a commit": (b"ref: refs/heads/unborn\n", False),
+    "a packed branch": (b"ref: refs/heads/packed\n", False),
+    "written by another tool": (b"ref:refs/heads/other", False),
+    "a commit": (None, False),
+    "a branch of odd letters": ("ref: refs/heads/łódź\n".encode(), True),
+    "a symbolic branch": (b"ref: refs/heads/alias\n", False),
+    "what stands for itself": (b"ref: refs/heads/loop\n", True),
+    "no branch": (b"ref: refs/remotes/origin/main\n", False),
+}
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_what_head_names_is_what_git_says(repo, head):
+    content, is_for_git = HEADS[head]
+    for name in ("packed", "other", "łódź"):
+        repo.git("branch", name)
+    repo.git("pack-refs", "--all")
+    repo.git("commit", "-q", "--allow-empty", "-m", "more")
+    repo.git("symbolic-ref", "refs/heads/alias", "refs/heads/other")
+    (repo.path / ".git/refs/heads/loop").write_text("ref: refs/heads/loop\n")
+    (repo.path / ".git/HEAD").write_bytes(content or repo.git("rev-parse", "HEAD").encode())
+    place = repo.path / ".git"
+    try:
+        found = RefFiles(place, place).named_by("HEAD")
+        assert not is_for_git
+        assert (found or "") == repo.git("symbolic-ref", "-q", "HEAD", check=False)
+    except OddRef:
+        assert is_for_git
+    if head != "what stands for itself":  # git itself gives up
+        said = repo.git("symbolic-ref", "-q", "HEAD", check=False)
+        expected = said.removeprefix("refs/heads/") if said.startswith("refs/heads/") else None
+        assert opened(repo).branch() == expected
+
+
+def test_a_head_that_is_a_link_is_for_git(repo):
+    head = repo.path / ".git/HEAD"
+    head.unlink()
+    head.symlink_to("refs/heads/main")
+    with pytest.raises(OddRef):
+        RefFiles(repo.path / ".git", repo.path / ".git").named_by("HEAD")
+    assert opened(repo).branch() == "main"
+
+
+def test_a_worktree_has_a_head_of_its_own(repo, tmp_path):
+    repo.git("worktree", "add", "-q", "-b", "beside", str(tmp_path / "beside"))
+    assert open_repository(tmp_path / "beside", env=repo.env).branch() == "beside"
+    assert opened(repo).branch() == "main"
+
+
 def test_a_folder_of_refs_that_cant_be_read_is_not_an_empty_one(repo):
     folder = repo.path / ".git/refs/notes/gitledger"
     folder.parent.mkdir(parents=True)
