@@ -118,7 +118,7 @@ def _begun(folder: str, index: os.stat_result, env: Mapping[str, str]) -> EarlyL
         began_s = time.monotonic()
         child = os.posix_spawnp(
             "git",
-            ["git", *status_words(folder, walk=True)],
+            ["git", *status_words(folder, walk=True, aside=True)],
             scrubbed(keyless) | NO_LOCKS,
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),

@@ -41,7 +41,7 @@ _WITH_UNTRACKED = ("--untracked-files=all", "--ignored=matching")
 _NO_PERSONAL_RULES = ("-c", f"core.excludesFile={os.devnull}")
 _FEW_CORES = 2
 _ALONE = ("-c", "core.preloadIndex=false", "-c", "index.threads=1")
-"""git looks at files from up to twenty threads; where two cores have to do for all of us, that only delays it."""
+"""git looks at files from up to twenty threads: that would take both cores from whoever goes on meanwhile."""
 
 
 def settings_for(folder: str | os.PathLike[str]) -> tuple[str, ...]:
@@ -60,8 +60,11 @@ def _is_one(folder: str | os.PathLike[str], name: str, other: str) -> bool:
         return False
 
 
-def status_words(folder: str | os.PathLike[str], *, walk: bool) -> tuple[str, ...]:
-    """Return the arguments of git by which it compares a work tree, and with `walk` lists what is untracked."""
-    threads = _ALONE if (os.cpu_count() or 1) <= _FEW_CORES else ()
+def status_words(folder: str | os.PathLike[str], *, walk: bool, aside: bool = False) -> tuple[str, ...]:
+    """Return the arguments of git by which it compares a work tree, and with `walk` lists what is untracked.
+
+    `aside`: it has time, and something else needs the machine meanwhile.
+    """
+    threads = _ALONE if aside and (os.cpu_count() or 1) <= _FEW_CORES else ()
     rules, untracked = (_NO_PERSONAL_RULES, _WITH_UNTRACKED) if walk else ((), _WITHOUT_UNTRACKED)
     return (*settings_for(folder), *threads, *rules, *_STATUS, *untracked)
