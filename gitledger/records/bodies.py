@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import Any, NoReturn
 
@@ -28,17 +28,20 @@ from gitledger.records.limits import (
     MAX_TESTS,
     MAX_TEXT_BYTES,
 )
-from gitledger.records.outcomes import TestOutcome
+from gitledger.records.outcomes import Counts, TestOutcome
 
 __all__ = [
+    "NO_RESULTS",
     "BodyRef",
     "Check",
     "Inputs",
+    "Results",
     "TestResult",
     "check_body",
     "collection_digest",
     "decode_inputs",
     "decode_log",
+    "decode_results",
     "decode_tests",
     "encode_inputs",
     "encode_log",
@@ -131,7 +134,7 @@ def unpack(blob: bytes) -> Any:
             raw=False,
             strict_map_key=True,
             unicode_errors="surrogatepass",
-            list_hook=count,
+            list_hook=count if len(raw) > MAX_BODY_ITEMS else None,  # an item takes a byte or more
             object_pairs_hook=unique,
             ext_hook=_no_extension,
             max_array_len=MAX_BODY_LIST,
@@ -196,7 +199,55 @@ class TestResult:
 
 _OUTCOMES = tuple(TestOutcome)
 _PHASES = (None, "setup", "call", "teardown", "collect")
+_OUTCOME_PLACES, _PHASE_PLACES = frozenset(range(len(_OUTCOMES))), frozenset(range(len(_PHASES)))
 _COLUMNS = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Results:
+    """Test results in collection order, a column of each field as a body stores them.
+
+    Who judges asks for node ids, counts and what is not as it should be, of thousands that are as they should be.
+    So a `TestResult` is made for those alone who go through them one by one. `checks` is empty where no test has
+    any; outcomes and phases are places in the lists of those that a body may hold.
+    """
+
+    node_ids: tuple[NodeId, ...] = ()
+    outcomes: bytes = b""
+    phases: bytes = b""
+    durations: tuple[int, ...] = ()
+    attempts: tuple[int, ...] = ()
+    checks: tuple[tuple[Check, ...], ...] = ()
+    unit_ns: int = 1
+
+    def __len__(self) -> int:
+        return len(self.node_ids)
+
+    def __iter__(self) -> Iterator[TestResult]:
+        return iter(_rows(self))
+
+    def counts(self, *, collected: int, deselected: int = 0) -> Counts:
+        """Return what `Counts.of` returns of the outcomes."""
+        numbers = {outcome.value: self.outcomes.count(place) for place, outcome in enumerate(_OUTCOMES)}
+        return Counts(**numbers, collected=collected, deselected=deselected)
+
+    def ended(self, *outcomes: TestOutcome) -> list[NodeId]:
+        """Return the ids of the tests that ended in one of these ways."""
+        places = [
+            place for place, outcome in enumerate(_OUTCOMES) if outcome in outcomes and place in self.outcomes
+        ]
+        if not places:  # as for most outcomes of most runs
+            return []
+        return [node_id for node_id, place in zip(self.node_ids, self.outcomes, strict=True) if place in places]
+
+    @property
+    def failed_checks(self) -> tuple[str, ...]:
+        """The comparison checks that did not hold, as `NODE ID: NAME`."""
+        rows = zip(self.node_ids, self.checks, strict=True) if self.checks else ()
+        return tuple(f"{node_id}: {one.name}" for node_id, checks in rows for one in checks if not one.passed)
+
+
+NO_RESULTS = Results()
 
 
 def encode_tests(results: Sequence[TestResult]) -> bytes:
@@ -224,6 +275,11 @@ def encode_tests(results: Sequence[TestResult]) -> bytes:
 
 
 def decode_tests(blob: bytes) -> tuple[TestResult, ...]:
+    """Return the results of a tests body one by one; raises `DecodeError`, never another error."""
+    return tuple(decode_results(blob))
+
+
+def decode_results(blob: bytes) -> Results:
     """Return the results of a tests body; raises `DecodeError`, never another error."""
     value = unpack(blob)
     if not isinstance(value, dict) or value.get("kind") != "tests":
@@ -239,45 +295,66 @@ def decode_tests(blob: bytes) -> tuple[TestResult, ...]:
         raise DecodeError("body-corrupt", f"$.columns: expected {_COLUMNS} lists of one length")
     if len(columns[0]) > MAX_TESTS:
         raise DecodeError("body-too-large", f"$.columns: more than {MAX_TESTS} test results")
-    if _are_plain(columns, unit):
-        return _plain_results(columns, unit)
-    return tuple(_result(place, row, unit) for place, row in enumerate(zip(*columns, strict=True)))
+    checks: Iterable[tuple[Check, ...]] = ()
+    if not _are_plain(columns, unit):
+        checks = [_result(place, row, unit).checks for place, row in enumerate(zip(*columns, strict=True))]
+    node_ids, outcomes, phases, durations, attempts, _ = columns
+    return Results(
+        node_ids=tuple(node_ids),
+        outcomes=bytes(outcomes),
+        phases=bytes(phases),
+        durations=tuple(durations),
+        attempts=tuple(attempts),
+        checks=tuple(checks) if any(checks) else (),
+        unit_ns=unit,
+    )
 
 
 def _are_plain(columns: list[list[Any]], unit: int) -> bool:
     """Tell, a column at a time, whether every row is one that `_result` takes, and none has checks."""
     node_ids, *numbers, checks = columns
-    if not node_ids or set(map(type, node_ids)) != {str} or set(map(type, checks)) != {list} or any(checks):
+    if any(set(map(type, column)) != {int} for column in numbers) or checks != [[]] * len(checks):
         return False
-    if 4 * max(map(len, node_ids)) > MAX_NODE_ID_BYTES or any(
-        set(map(type, column)) != {int} for column in numbers
-    ):
-        return False
-    limits = ((0, len(_OUTCOMES) - 1), (0, len(_PHASES) - 1), (0, MAX_INTEGER // unit), (1, MAX_INTEGER))
-    return all(
-        low <= min(column) and max(column) <= high for column, (low, high) in zip(numbers, limits, strict=True)
+    outcomes, phases, durations, attempts = numbers
+    tries = set(attempts)
+    return (
+        set(outcomes) <= _OUTCOME_PLACES
+        and set(phases) <= _PHASE_PLACES
+        and min(durations) >= 0
+        and max(durations) <= MAX_INTEGER // unit
+        and min(tries) >= 1
+        and max(tries) <= MAX_INTEGER
+        and _are_node_ids(node_ids)
     )
 
 
-def _plain_results(columns: list[list[Any]], unit: int) -> tuple[TestResult, ...]:
-    """Return the results of plain columns, filled a field at a time.
+def _are_node_ids(values: list[Any]) -> bool:
+    """Tell whether all are strings that are surely within their limit, with four bytes a character at most."""
+    try:
+        characters = len("".join(values))
+    except TypeError:  # not all of them are strings
+        return False
+    return 4 * characters <= MAX_NODE_ID_BYTES or 4 * max(map(len, values)) <= MAX_NODE_ID_BYTES
+
+
+def _rows(of: Results) -> tuple[TestResult, ...]:
+    """Return results one by one, filled a field at a time.
 
     A frozen dataclass sets its fields one by one through `object.__setattr__`; over 100,000 results that is most
     of the time of a merge. The slots' own setters do the same from C.
     """
-    node_ids, outcomes, phases, durations, attempts, _ = columns
-    results = tuple(map(object.__new__, repeat(TestResult, len(node_ids))))
+    rows = tuple(map(object.__new__, repeat(TestResult, len(of))))
     fields: dict[str, Iterable[Any]] = {
-        "node_id": node_ids,
-        "outcome": map(_OUTCOMES.__getitem__, outcomes),
-        "phase": map(_PHASES.__getitem__, phases),
-        "duration_ns": map(unit.__mul__, durations),
-        "attempts": attempts,
-        "checks": repeat(()),
+        "node_id": of.node_ids,
+        "outcome": map(_OUTCOMES.__getitem__, of.outcomes),
+        "phase": map(_PHASES.__getitem__, of.phases),
+        "duration_ns": map(of.unit_ns.__mul__, of.durations),
+        "attempts": of.attempts,
+        "checks": of.checks or repeat(()),
     }
     for name, values in fields.items():
-        deque(map(vars(TestResult)[name].__set__, results, values), maxlen=0)
-    return results
+        deque(map(vars(TestResult)[name].__set__, rows, values), maxlen=0)
+    return rows
 
 
 def _result(place: int, row: tuple[Any, ...], unit: int) -> TestResult:
@@ -362,5 +439,9 @@ def collection_digest(node_ids: Sequence[str]) -> Digest:
 
     The order in which a runner collected, or shuffled, is no part of it.
     """
+    # Strings sort as their UTF-8 does, and where all is ASCII they are as long as it.
+    text = "".join([f"{len(node_id)}:{node_id}" for node_id in sorted(node_ids)])
+    if text.isascii():
+        return Digest(hashlib.sha256(text.encode("ascii")).hexdigest())
     raws = sorted([node_id.encode("utf-8", "surrogatepass") for node_id in node_ids])
     return Digest(hashlib.sha256(b"".join([b"%d:%b" % (len(raw), raw) for raw in raws])).hexdigest())

@@ -57,7 +57,7 @@ def carry(found: Sequence[Standing], situation: Situation) -> tuple[Choice, ...]
         if choice is not None:
             company.join(choice)
             ids = company.node_ids.setdefault(choice.shard.key.variant, set())
-            ids.update(result.node_id for result in choice.results)
+            ids.update(choice.results.node_ids)
     carried = {}
     for one in _in_order([one for one in found if one.fresh is None], company):
         carried[one.field.shard.key] = choice = _carried(one, company)
@@ -123,7 +123,7 @@ def _look(one: Standing, environments: Sequence[Environment], company: _Company)
         elif green.node_ids.isdisjoint(taken):
             yield green, "", ""
         else:
-            twice = next(result.node_id for result in green.results if result.node_id in taken)
+            twice = next(node_id for node_id in green.results.node_ids if node_id in taken)
             yield green, "duplicate-tests", f"{twice!a} ran freshly in another shard"
         number += 1
 

@@ -87,10 +87,10 @@ def _duplicates(choices: Iterable[Choice], memory: Memory) -> Iterator[Finding]:
     if not _share_ids(found, memory):
         return
     for choice in found:
-        for result in choice.results:
-            first = owner.setdefault((choice.shard.key.variant, result.node_id), choice.shard.key)
+        for node_id in choice.results.node_ids:
+            first = owner.setdefault((choice.shard.key.variant, node_id), choice.shard.key)
             if first != choice.shard.key:
-                clashes.setdefault((first, choice.shard.key), []).append(result.node_id)
+                clashes.setdefault((first, choice.shard.key), []).append(node_id)
     for (first, second), ids in clashes.items():
         yield blocking(
             "duplicate-tests",
@@ -146,7 +146,7 @@ def _part_faults(key: ShardKey, parts: Sequence[Choice]) -> Iterator[Finding]:
     full_digest, full_count = collections.pop()
     total = parts[0].shard.split.total if parts[0].shard.split else 0
     ended = all(len(part.results) == item.counts.collected for part, item in zip(parts, receipts, strict=True))
-    ids = [result.node_id for part in parts for result in part.results]
+    ids = [node_id for part in parts for node_id in part.results.node_ids]
     if len(parts) == total and ended and collection_digest(ids) != full_digest:
         yield blocking(
             "split-incomplete",

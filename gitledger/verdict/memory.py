@@ -15,7 +15,7 @@ from gitledger.records.ids import BlobId, Digest, KeyFingerprint, RecordId
 
 if TYPE_CHECKING:
     from gitledger.errors import DecodeError
-    from gitledger.records.bodies import TestResult
+    from gitledger.records.bodies import Results
     from gitledger.records.environment import Environment
     from gitledger.records.fragments import Fragment
     from gitledger.verdict.acceptance import Settled
@@ -39,7 +39,7 @@ class Memory:
     """
 
     bars: dict[Identity, tuple[tuple[Bar, ...], tuple[Bar, ...]]] = field(default_factory=dict)
-    results: dict[Identity, tuple[TestResult, ...] | ResultFault] = field(default_factory=dict)
+    results: dict[Identity, Results | ResultFault] = field(default_factory=dict)
     fragments: dict[tuple[BlobId, Digest, int], Fragment | DecodeError] = field(default_factory=dict)
     settled: Settled = field(default_factory=dict)
     readings: dict[tuple[int, int], Reading] = field(default_factory=dict)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from gitledger.dataclass import dataclass
 from gitledger.errors import DecodeError
-from gitledger.records.bodies import TestResult, check_body, collection_digest, decode_tests
+from gitledger.records.bodies import Results, check_body, collection_digest, decode_results
 from gitledger.records.ids import NodeId
-from gitledger.records.outcomes import Counts, TestOutcome
+from gitledger.records.outcomes import TestOutcome
 from gitledger.verdict.evidence import Held
 from gitledger.verdict.memory import Memory
 from gitledger.verdict.situation import Facts, Situation
@@ -26,27 +26,27 @@ class ResultFault:
 class Told:
     """What every judgement asks of a receipt's results: their ids, which were skipped, and which checks failed."""
 
-    results: tuple[TestResult, ...]
+    results: Results
     node_ids: frozenset[NodeId]
     skipped: tuple[NodeId, ...]
     failed_checks: tuple[str, ...]
 
 
-def told(results: tuple[TestResult, ...], memory: Memory) -> Told:
+def told(results: Results, memory: Memory) -> Told:
     """Return what some results say, found once for all that share the memory, which keeps them."""
     found = memory.told.get(id(results))
     if found is None:
         found = Told(
             results,
-            frozenset(item.node_id for item in results),
-            tuple(item.node_id for item in results if item.outcome is TestOutcome.SKIPPED),
-            tuple(f"{item.node_id}: {one.name}" for item in results for one in item.checks if not one.passed),
+            frozenset(results.node_ids),
+            tuple(results.ended(TestOutcome.SKIPPED)),
+            results.failed_checks,
         )
         memory.told[id(results)] = found
     return found
 
 
-def load_results(held: Held, facts: Facts) -> tuple[TestResult, ...] | ResultFault:
+def load_results(held: Held, facts: Facts) -> Results | ResultFault:
     """Return the results that `held` names, once every claim that the receipt makes of them has been checked.
 
     Each selected id must be among them exactly once, outcomes must add up to the counts (DESIGN section 6: every
@@ -60,16 +60,14 @@ def load_results(held: Held, facts: Facts) -> tuple[TestResult, ...] | ResultFau
         return ResultFault("body-missing", f"the test results {ref.oid[:12]} are not here")
     try:
         check_body(ref, blob)
-        results = decode_tests(blob)
+        results = decode_results(blob)
     except DecodeError as error:
         return ResultFault("body-corrupt", error.message)
     counts, claimed = held.receipt.counts, held.receipt.collection
-    recount = Counts.of(
-        (item.outcome for item in results), collected=counts.collected, deselected=counts.deselected
-    )
+    recount = results.counts(collected=counts.collected, deselected=counts.deselected)
     if recount != counts:
         return ResultFault("results-disagree", "the outcomes do not add up to the receipt's counts")
-    ids = [item.node_id for item in results]
+    ids = results.node_ids
     if len(set(ids)) != len(ids):
         return ResultFault("duplicate-tests", "a node id stands twice in the results")
     if held.is_green and collection_digest(ids) != claimed.selected_digest:
@@ -77,7 +75,7 @@ def load_results(held: Held, facts: Facts) -> tuple[TestResult, ...] | ResultFau
     return results
 
 
-def remembered_results(held: Held, situation: Situation) -> tuple[TestResult, ...] | ResultFault:
+def remembered_results(held: Held, situation: Situation) -> Results | ResultFault:
     """Return what `load_results` returns, found once for all that share the situation's memory."""
     known = situation.memory.results
     identity = (held.id, held.key)

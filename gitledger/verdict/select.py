@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from gitledger.dataclass import dataclass, replace
-from gitledger.records.bodies import TestResult
+from gitledger.records.bodies import NO_RESULTS, Results
 from gitledger.records.ids import CommitId, RecordId
 from gitledger.records.outcomes import Outcome
 from gitledger.verdict.evidence import HeldMerged
@@ -75,7 +75,7 @@ class Choice:
     remark: str = ""
     gist: str = ""
     result: Candidate | None = None
-    results: tuple[TestResult, ...] = ()
+    results: Results = NO_RESULTS
     changed_paths: tuple[str, ...] = ()
     attempts: tuple[Candidate, ...] = ()
     about: Candidate | None = None
@@ -199,4 +199,6 @@ def withdraw(choice: Choice, situation: Situation, revoked: frozenset[RecordId])
         reason, detail = "extra-unavailable", "the merged receipt that carried it was revoked"
     else:
         return choice
-    return replace(choice, verdict="stale", reason=reason, detail=detail, result=None, results=(), about=result)
+    return replace(
+        choice, verdict="stale", reason=reason, detail=detail, result=None, results=NO_RESULTS, about=result
+    )

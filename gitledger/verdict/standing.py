@@ -15,7 +15,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from gitledger.dataclass import dataclass, replace
-from gitledger.records.bodies import TestResult
+from gitledger.records.bodies import NO_RESULTS, Results
 from gitledger.records.environment import Environment
 from gitledger.records.ids import NodeId
 from gitledger.verdict.attempts import attempts_used
@@ -39,7 +39,7 @@ class Green:
 
     item: Candidate
     environment: Environment
-    results: tuple[TestResult, ...] = ()
+    results: Results = NO_RESULTS
     node_ids: frozenset[NodeId] = frozenset()
     reason: str = ""
     detail: str = ""

@@ -61,7 +61,7 @@ def _nothing(union: Union) -> Iterator[Finding]:
             remedy="declare shards in .gitledger/config.yaml",
         )
     elif union.results and all(
-        result.outcome is TestOutcome.SKIPPED for choice in union.results for result in choice.results
+        len(choice.results.ended(TestOutcome.SKIPPED)) == len(choice.results) for choice in union.results
     ):
         words = {"expected": "at least one test that ran", "found": "none", "remedy": "git ledger show --tests"}
         yield blocking("no-tests", "7", "union", **words)
@@ -73,7 +73,7 @@ def _outcomes(union: Union) -> Iterator[Finding]:
         if choice.result is None or choice.result.held.is_green:
             continue
         counts = choice.result.held.receipt.counts
-        bad = [item.node_id for item in choice.results if item.outcome.is_bad]
+        bad = choice.results.ended(TestOutcome.FAILED, TestOutcome.ERROR)
         names = ", ".join(ascii(item)[1:-1] for item in bad[:3])
         why = ", ".join(choice.result.held.receipt.reasons)
         found = (

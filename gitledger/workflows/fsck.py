@@ -12,7 +12,7 @@ from typing import Any
 
 from gitledger.dataclass import dataclass
 from gitledger.errors import DecodeError, StoreError
-from gitledger.records.bodies import BodyRef, check_body, decode_log, decode_tests
+from gitledger.records.bodies import BodyRef, check_body, decode_log, decode_results
 from gitledger.records.capability_record import CapabilityRecord
 from gitledger.records.ids import BlobId, CommitId
 from gitledger.records.imported import ImportedReceipt
@@ -58,7 +58,7 @@ _DECODERS: Mapping[str, Callable[[Statement], object]] = {
     CAPABILITY: CapabilityRecord.decode,
     IMPORTED: ImportedReceipt.decode,
 }
-_CONTENTS: Mapping[str, Callable[[bytes], object]] = {"tests": decode_tests, "log": decode_log}
+_CONTENTS: Mapping[str, Callable[[bytes], object]] = {"tests": decode_results, "log": decode_log}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

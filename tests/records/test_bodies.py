@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from gitledger.errors import DecodeError
 from gitledger.records import bodies
 from gitledger.records.bodies import (
+    NO_RESULTS,
     BodyRef,
     Check,
     Inputs,
@@ -25,6 +26,7 @@ from gitledger.records.bodies import (
     collection_digest,
     decode_inputs,
     decode_log,
+    decode_results,
     decode_tests,
     encode_inputs,
     encode_log,
@@ -41,7 +43,7 @@ from gitledger.records.limits import (
     MAX_NODE_ID_BYTES,
     MAX_TEXT_BYTES,
 )
-from gitledger.records.outcomes import TestOutcome
+from gitledger.records.outcomes import Counts, TestOutcome
 
 TEXT = st.text(st.characters(categories=None))
 """Any string, lone surrogates and NUL included."""
@@ -91,6 +93,40 @@ def test_results_without_checks_are_as_good_as_any_other():
     assert (read[0].outcome, read[1].phase, read[1].checks) == (TestOutcome.PASSED, None, ())
     with pytest.raises(FrozenInstanceError):
         read[0].attempts = 1
+
+
+PLAIN = RESULTS.map(lambda found: tuple(replace(result, checks=()) for result in found))
+
+
+@given(RESULTS | PLAIN)
+def test_columns_say_what_the_results_say_one_by_one(results):
+    columns = decode_results(encode_tests(results))
+    assert tuple(columns) == tuple(columns) == results
+    assert (len(columns), bool(columns)) == (len(results), bool(results))
+    assert columns.node_ids == tuple(result.node_id for result in results)
+    counts = Counts.of((result.outcome for result in results), collected=9, deselected=2)
+    assert columns.counts(collected=9, deselected=2) == counts
+    for ways in ((), (TestOutcome.SKIPPED,), (TestOutcome.FAILED, TestOutcome.ERROR), tuple(TestOutcome)):
+        assert columns.ended(*ways) == [result.node_id for result in results if result.outcome in ways]
+    assert columns.failed_checks == tuple(
+        f"{result.node_id}: {check.name}" for result in results for check in result.checks if not check.passed
+    )
+
+
+@given(PLAIN)
+def test_plain_columns_are_the_results_that_are_read_row_by_row(results):
+    """What is told a column at a time is what the rows, each looked at by itself, come to."""
+    blob = encode_tests(results)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bodies, "_are_plain", lambda columns, unit: False)
+        by_rows = decode_results(blob)
+    assert decode_results(blob) == by_rows
+
+
+def test_no_results_are_none_of_anything():
+    assert tuple(NO_RESULTS) == NO_RESULTS.node_ids == NO_RESULTS.failed_checks == ()
+    assert NO_RESULTS.counts(collected=0) == Counts()
+    assert tuple(decode_results(encode_tests([]))) == ()
 
 
 def test_u07_odd_node_ids_are_kept_exactly_and_never_merged(results):
@@ -199,11 +235,13 @@ WRONG_RESULTS = {
     "$.columns[1][0]: unknown outcome": [["a"], [False], [0], [5], [1], [[]]],
     "$.columns[2][0]": [["a"], [0], [5], [5], [1], [[]]],
     "$.columns[2][0]: unknown": [["a"], [0], [None], [5], [1], [[]]],
+    "$.columns[2][0]: unknown phase": [["a"], [0], [True], [5], [1], [[]]],
     "$.columns[3][0]": [["a"], [0], [0], [-1], [1], [[]]],
     "$.columns[3][0]: duration": [["a"], [0], [0], [1.5], [1], [[]]],
     "$.columns[3][0]: duration: expected": [["a"], [0], [0], [2**63], [1], [[]]],
     "$.columns[4][0]": [["a"], [0], [0], [5], [0], [[]]],
     "$.columns[4][0]: attempts": [["a"], [0], [0], [5], [True], [[]]],
+    "$.columns[4][0]: attempts: expected": [["a"], [0], [0], [5], [2**63], [[]]],
     "$.columns[5][0]": [["a"], [0], [0], [5], [1], [None]],
     "$.columns[5][0]: checks": [["a"], [0], [0], [5], [1], [[["name", 1, ""]]]],
     "$.columns[5][0]: checks: expected [": [["a"], [0], [0], [5], [1], [[["name", True]]]],
@@ -348,6 +386,12 @@ def test_a_collection_is_told_by_its_ids_and_not_by_their_order(ids, random):
 @given(st.lists(TEXT, max_size=4), st.lists(TEXT, max_size=4))
 def test_two_collections_have_one_digest_only_if_they_hold_the_same_ids(one, other):
     assert (collection_digest(one) == collection_digest(other)) == (sorted(one) == sorted(other))
+
+
+@given(st.lists(TEXT | st.text(st.characters(codec="ascii"))))
+def test_a_collections_digest_is_over_the_bytes_of_its_sorted_ids(ids):
+    raws = sorted(node_id.encode("utf-8", "surrogatepass") for node_id in ids)
+    assert collection_digest(ids) == hashlib.sha256(b"".join(b"%d:" % len(raw) + raw for raw in raws)).hexdigest()
 
 
 def test_a_collection_counts_repeats_and_keeps_borders():

@@ -923,8 +923,8 @@ RULES = (
         "…of one variant",
         "union:the_same_id_in_two_variants_is_none",
         "faults",
-        "first = owner.setdefault((choice.shard.key.variant, result.node_id), choice.shard.key)",
-        "first = owner.setdefault((None, result.node_id), choice.shard.key)",
+        "first = owner.setdefault((choice.shard.key.variant, node_id), choice.shard.key)",
+        "first = owner.setdefault((None, node_id), choice.shard.key)",
     ),
     _rule(
         "7",
