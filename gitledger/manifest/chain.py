@@ -19,7 +19,7 @@ from gitledger.manifest.entry import Entry, join_path, parent_folders
 from gitledger.manifest.facts import TreeFacts
 from gitledger.manifest.scope import refuse_detour
 from gitledger.records.decode import shown
-from gitledger.records.tree import MODE_FOLDER, MODE_SYMLINK, TreeEntry
+from gitledger.records.tree import MODE_SYMLINK, TreeEntry
 
 __all__ = ["CHAIN_FILES", "KnownChains", "configuration_chain"]
 
@@ -33,6 +33,7 @@ CHAIN_FILES = (
     "setup.cfg",
     "conftest.py",
 )
+_NAMES = {name: name.encode("ascii") for name in CHAIN_FILES}
 _ADDOPTS = "PYTEST_ADDOPTS="
 _CONFIG_OPTIONS = ("-c", "--config-file")
 MAX_LINKS = 16
@@ -41,8 +42,8 @@ MAX_ARGUMENT_FILES = 16
 """`@FILE` arguments that name each other."""
 
 
-KnownChains = dict[tuple[str, str], tuple[Entry, ...]]
-"""What a folder binds, by its path and the id of its tree: the same for every shard and commit that has it."""
+KnownChains = dict[tuple[str, tuple[TreeEntry, ...]], frozenset[bytes]]
+"""The lines that a folder binds, by its path and the chain files in it, whichever shard or commit has them."""
 
 
 def configuration_chain(
@@ -52,7 +53,7 @@ def configuration_chain(
     *,
     bound: Collection[str],
     known: KnownChains | None = None,
-) -> tuple[Entry, ...]:
+) -> set[bytes]:
     """Return the chain's lines for the declared `folders` and the path arguments of `command`.
 
     `bound` are files that the manifest holds otherwise (`extra_paths`). `known` is kept between calls by whoever
@@ -65,39 +66,41 @@ def configuration_chain(
     asked = {""}
     for folder in (*folders, *arguments.folders):
         asked.update((*parent_folders(folder), folder))
-    entries: dict[str, Entry] = {}
+    lines = set[bytes]()
     for folder in asked:
-        found = _bound(folder, facts) if known is None else _of_folder(folder, facts, known)
-        entries.update((entry.path, entry) for entry in found)
+        lines |= _of_folder(folder, facts, {} if known is None else known)
     for alternatives in arguments.files:
-        _bind_named(alternatives, facts, entries, bound)
-    return tuple(entries.values())
+        _bind_named(alternatives, facts, lines, bound)
+    return lines
 
 
-def _of_folder(folder: str, facts: TreeFacts, known: KnownChains) -> tuple[Entry, ...]:
+def _of_folder(folder: str, facts: TreeFacts, known: KnownChains) -> frozenset[bytes]:
     """Return what a folder binds. Where a symlink leads out of it, other trees matter as well: not kept then."""
-    found = facts.entry(folder)
-    key = (folder, found.oid if found is not None and found.mode == MODE_FOLDER else "")
-    if key in known:
-        return known[key]
-    bound = _bound(folder, facts)
-    if all(entry.mode != MODE_SYMLINK for entry in bound):
+    present = facts.named(folder, CHAIN_FILES)
+    key = (folder, present)
+    if key not in known:
+        bound = _bound(folder, present, facts)
+        if any(entry.mode == MODE_SYMLINK for entry in present):
+            return bound
         known[key] = bound
-    return bound
+    return known[key]
 
 
-def _bound(folder: str, facts: TreeFacts) -> tuple[Entry, ...]:
-    entries: dict[str, Entry] = {}
-    for name in CHAIN_FILES:
-        _bind(join_path(folder, name), facts, entries)
-    return tuple(entries.values())
+def _bound(folder: str, present: Sequence[TreeEntry], facts: TreeFacts) -> frozenset[bytes]:
+    """Return the lines of the chain files in a folder, of which these are present."""
+    here = {entry.name for entry in present}
+    above = Entry.absent(join_path(folder, "")).line().removesuffix(b"\0")
+    lines = {b"%b%b\0" % (above, stored) for name, stored in _NAMES.items() if name not in here}
+    for entry in present:
+        _bind(join_path(folder, entry.name), facts, lines)
+    return frozenset(lines)
 
 
-def _bind(path: str, facts: TreeFacts, entries: dict[str, Entry]) -> None:
+def _bind(path: str, facts: TreeFacts, lines: set[bytes]) -> None:
     """Bind a file, absent or present; where it is a symlink, what it points to as well."""
     for _ in range(MAX_LINKS):
         found = facts.entry(path)
-        entries[path] = Entry.of(path, found) if found else Entry.absent(path)
+        lines.add((Entry.of(path, found) if found else Entry.absent(path)).line())
         if found is None or found.mode != MODE_SYMLINK:
             return
         path = _link_target(path, found, facts)
@@ -119,13 +122,11 @@ def _link_target(path: str, link: TreeEntry, facts: TreeFacts) -> str:
     return resolved
 
 
-def _bind_named(
-    alternatives: Sequence[str], facts: TreeFacts, entries: dict[str, Entry], bound: Collection[str]
-) -> None:
+def _bind_named(alternatives: Sequence[str], facts: TreeFacts, lines: set[bytes], bound: Collection[str]) -> None:
     """Bind a file that the command names; one per folder that the command may run in, at least one of them."""
     present = [path for path in alternatives if facts.entry(path) is not None]
     for path in present:
-        _bind(path, facts, entries)
+        _bind(path, facts, lines)
     if not present and not any(path in bound for path in alternatives):
         raise ManifestError(
             "chain-unbound",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
 
 from gitledger.manifest.pattern import path_bytes
 from gitledger.records.tree import TreeEntry
@@ -12,6 +12,7 @@ __all__ = ["ROOT", "Entry", "join_path", "parent_folders"]
 
 ROOT = "."
 """How a manifest spells the root; no file can have that name."""
+Kind = Literal["blob", "tree", "commit", "extra", "absent"]
 
 
 class Entry(NamedTuple):
@@ -21,13 +22,19 @@ class Entry(NamedTuple):
     """
 
     mode: int
-    kind: Literal["blob", "tree", "commit", "extra", "absent"]
+    kind: Kind
     id: str
     path: str
 
     def line(self) -> bytes:
         """Return `mode kind id TAB path NUL`, the form that digests are made over."""
-        return _line(self)
+        mode, kind, oid, path = self
+        return path_bytes(f"{_octal(mode)} {kind} {oid}\t{path}\0")
+
+    @staticmethod
+    def read(line: bytes) -> Entry:
+        """Return the entry that a line was made of."""
+        return _read(line)
 
     @classmethod
     def of(cls, path: str, found: TreeEntry) -> Entry:
@@ -45,10 +52,19 @@ class Entry(NamedTuple):
         return cls(0, "absent", "-", path)
 
 
+@lru_cache(maxsize=64)
+def _octal(mode: int) -> str:
+    """Return a mode as lines spell it; there are five in the world."""
+    return f"{mode:06o}"
+
+
 @lru_cache(maxsize=1 << 16)
-def _line(entry: Entry) -> bytes:
-    """Return an entry's line; the shards of a configuration share most of their chains."""
-    return b"%06o %s %s\t%s\0" % (entry.mode, entry.kind.encode(), entry.id.encode(), path_bytes(entry.path))
+def _read(line: bytes) -> Entry:
+    """Return a line's entry; the shards of a configuration share most of their chains."""
+    text = line.decode("utf-8", "surrogateescape").removesuffix("\0")
+    head, _, path = text.partition("\t")
+    mode, kind, oid = head.split(" ")
+    return Entry(int(mode, 8), cast("Kind", kind), oid, path)
 
 
 def join_path(folder: str, name: str) -> str:
@@ -56,7 +72,8 @@ def join_path(folder: str, name: str) -> str:
     return f"{folder}/{name}" if folder else name
 
 
-def parent_folders(path: str) -> list[str]:
+@lru_cache(maxsize=4096)
+def parent_folders(path: str) -> tuple[str, ...]:
     """Return every folder above `path`, the root (empty) first."""
     parts = path.split("/")[:-1]
-    return ["/".join(parts[:i]) for i in range(len(parts) + 1)]
+    return tuple("/".join(parts[:i]) for i in range(len(parts) + 1))

@@ -28,6 +28,9 @@ class Folders(Protocol):
 class TreeFacts(Folders, Protocol):
     """The tree of one commit; `oid` of its entries are git object ids."""
 
+    def named(self, folder: str, names: tuple[str, ...]) -> tuple[TreeEntry, ...]:
+        """Return what stands in a folder under any of these names, one component each, in the names' order."""
+
     def blob(self, oid: str) -> bytes | None:
         """Return a blob's content, None where the repository lacks it."""
 

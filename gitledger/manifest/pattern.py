@@ -57,6 +57,12 @@ class Pattern:
     """Steps taken so far: trees repeat their names, and shards their patterns."""
 
     @property
+    def path(self) -> str | None:
+        """The one path that it stands for, None where wildcards may leave several."""
+        names = [part for part in self.parts if isinstance(part, bytes)]
+        return b"/".join(names).decode("utf-8", "surrogateescape") if len(names) == len(self.parts) else None
+
+    @property
     def is_root(self) -> bool:
         """Tell whether it stands for the whole tree."""
         return not self.parts
@@ -108,7 +114,7 @@ class Pattern:
 
 def path_bytes(text: str) -> bytes:
     """Return the bytes that git keeps for a path or name."""
-    return text.encode("utf-8", "surrogateescape")
+    return text.encode() if text.isascii() else text.encode("utf-8", "surrogateescape")
 
 
 def has_wildcard(text: str) -> bool:
@@ -148,6 +154,8 @@ def compile_pattern(text: str) -> Pattern:
         return Pattern(text, (), folder_only=False)
     body = text.removeprefix("./").removesuffix("/")
     names = body.split("/")
+    if _SPECIAL.isdisjoint(body):
+        return Pattern(text, tuple(map(path_bytes, names)), folder_only=text.endswith("/"))
     parts = [_part(text, path_bytes(name)) for name in names]
     if len(parts) == 1 and has_wildcard(body) and not text.startswith("./"):
         parts.insert(0, None)

@@ -7,23 +7,38 @@ is one matters, unless the manifest binds its id.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import field
 
 from gitledger.dataclass import dataclass
+from gitledger.manifest.chain import KnownChains
 from gitledger.manifest.definition import Definition
-from gitledger.manifest.entry import ROOT
+from gitledger.manifest.entry import ROOT, Entry, join_path, parent_folders
 from gitledger.manifest.facts import TreeFacts
 from gitledger.manifest.resolve import Manifest, resolve
 from gitledger.records.ids import ShardKey
 from gitledger.records.tree import MODE_FOLDER, TreeEntry
 
-__all__ = ["Followed", "Replays"]
+__all__ = ["Answers", "Followed", "Replays"]
 
+_FOLDER = b"%06o tree " % MODE_FOLDER
+"""How the line of a folder begins."""
 KEPT = 6
 """Resolutions of one definition that are tried, the newest first."""
 Answer = tuple[int, str] | None
-Answers = dict[str, Answer]
+Names = tuple[str, tuple[str, ...]]
+"""A folder, and names in it that were asked for together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What one tree said: what stands `at` a path, and what in a folder `under` names that were asked at once.
+
+    Without an id, a folder answers only that it is one.
+    """
+
+    at: dict[str, Answer] = field(default_factory=dict)
+    under: dict[Names, tuple[TreeEntry, ...]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -33,10 +48,14 @@ class _Watched:
     facts: TreeFacts
     asked: dict[str, TreeEntry | None] = field(default_factory=dict)
     listed: set[str] = field(default_factory=set)
+    under: dict[Names, tuple[TreeEntry, ...]] = field(default_factory=dict)
 
     def entry(self, path: str) -> TreeEntry | None:
-        found = self.facts.entry(path)
-        self.asked[path] = found
+        found = self.asked[path] = self.facts.entry(path)
+        return found
+
+    def named(self, folder: str, names: tuple[str, ...]) -> tuple[TreeEntry, ...]:
+        found = self.under[folder, names] = self.facts.named(folder, names)
         return found
 
     def children(self, path: str) -> tuple[TreeEntry, ...]:
@@ -51,13 +70,14 @@ class _Watched:
 @dataclass(frozen=True, slots=True)
 class _Resolved:
     manifest: Manifest
-    answers: Mapping[str, Answer]
+    answers: Answers
 
 
 @dataclass(slots=True)
 class Replays:
     """Resolutions so far, by definition; the answers that commits gave are shared by all of them."""
 
+    _chains: KnownChains = field(default_factory=dict)
     _resolved: dict[Definition, list[_Resolved]] = field(default_factory=dict)
 
     def resolve(self, definition: Definition, facts: TreeFacts, told: Answers) -> Manifest:
@@ -70,12 +90,12 @@ class Replays:
             if _agrees(one.answers, facts, told):
                 return one.manifest
         watched = _Watched(facts)
-        manifest = resolve(definition, watched, None)
+        manifest = resolve(definition, watched, None, known=self._chains)
         kept.insert(0, _Resolved(manifest, _answers(manifest, watched)))
         del kept[KEPT:]
         return manifest
 
-    def answers(self, definition: Definition, manifest: Manifest) -> Mapping[str, Answer] | None:
+    def answers(self, definition: Definition, manifest: Manifest) -> Answers | None:
         """Return what a manifest that was resolved here rests on, None where that is not kept any more."""
         kept = self._resolved.get(definition, ())
         return next((one.answers for one in kept if one.manifest is manifest), None)
@@ -102,8 +122,8 @@ class Followed:
         answers = self.replays.answers(definition, manifest)
         if answers is not None:
             self._held[definition.key] = _Resolved(manifest, answers)
-            for path, answer in answers.items():
-                self._shards_by(path, answer).add(definition.key)
+            for shards in self._rested_on(answers):
+                shards.add(definition.key)
 
     def move(self, paths: Iterable[str], turned: Set[str]) -> None:
         """Go to a commit whose tree differs at `paths`, and let go what rests on any of them.
@@ -127,37 +147,41 @@ class Followed:
 
     def _let_go(self, keys: Iterable[ShardKey]) -> None:
         for key in list(keys):
-            for path, answer in self._held.pop(key).answers.items():
-                self._shards_by(path, answer).discard(key)
+            for shards in self._rested_on(self._held.pop(key).answers):
+                shards.discard(key)
 
-    def _shards_by(self, path: str, answer: Answer) -> set[ShardKey]:
-        shards = self._by_folder if answer == (MODE_FOLDER, "") else self._by_path
-        return shards.setdefault(path, set())
+    def _rested_on(self, answers: Answers) -> Iterator[set[ShardKey]]:
+        """Yield, for each path of which something was answered, the shards that rest on it."""
+        for path, answer in answers.at.items():
+            shards = self._by_folder if answer == (MODE_FOLDER, "") else self._by_path
+            yield shards.setdefault(path, set())
+        for folder, names in answers.under:
+            for name in names:
+                yield self._by_path.setdefault(join_path(folder, name), set())
 
 
-def _answers(manifest: Manifest, watched: _Watched) -> Mapping[str, Answer]:
+def _answers(manifest: Manifest, watched: _Watched) -> Answers:
     """Return what the resolution rests on: ids of what the manifest binds or lists, and kinds of other folders.
 
     What lies below a folder whose id it binds is implied by that.
     """
-    bound = {"" if entry.path == ROOT else entry.path for entry in manifest.entries if entry.kind == "tree"}
-    bound |= watched.listed
-    found = {}
+    bound = set(watched.listed)
+    for line in manifest.lines:
+        if line.startswith(_FOLDER):
+            path = Entry.read(line).path
+            bound.add("" if path == ROOT else path)
+    found = Answers()
     for path, entry in watched.asked.items():
         if not _is_below(path, bound):
-            found[path] = _answer(entry, with_id=path in bound)
+            found.at[path] = _answer(entry, with_id=path in bound)
+    for (folder, names), entries in watched.under.items():
+        if folder not in bound and not _is_below(folder, bound):
+            found.under[folder, names] = entries
     return found
 
 
 def _is_below(path: str, folders: set[str]) -> bool:
-    if not path:
-        return False
-    above = path
-    while "/" in above:
-        above = above.rpartition("/")[0]
-        if above in folders:
-            return True
-    return "" in folders
+    return path != "" and not folders.isdisjoint(parent_folders(path))
 
 
 def _answer(entry: TreeEntry | None, *, with_id: bool) -> Answer:
@@ -166,11 +190,17 @@ def _answer(entry: TreeEntry | None, *, with_id: bool) -> Answer:
     return entry.mode, entry.oid if with_id or entry.mode != MODE_FOLDER else ""
 
 
-def _agrees(answers: Mapping[str, Answer], facts: TreeFacts, told: Answers) -> bool:
-    for path, expected in answers.items():
-        if path not in told:
-            told[path] = _answer(facts.entry(path), with_id=True)
-        found = told[path]
+def _agrees(answers: Answers, facts: TreeFacts, told: Answers) -> bool:
+    """Tell whether a tree gives these answers; what it is asked for is noted in `told`."""
+    for path, expected in answers.at.items():
+        if path not in told.at:
+            told.at[path] = _answer(facts.entry(path), with_id=True)
+        found = told.at[path]
         if found != expected and (found is None or expected is None or expected != (found[0], "")):
+            return False
+    for asked, entries in answers.under.items():
+        if asked not in told.under:
+            told.under[asked] = facts.named(*asked)
+        if told.under[asked] != entries:
             return False
     return True

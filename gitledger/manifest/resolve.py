@@ -26,15 +26,20 @@ __all__ = ["Manifest", "digest_of", "resolve"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What a shard stands on at one commit; `entries` in byte order of their lines.
+    """What a shard stands on at one commit: the `lines` of its entries, unique and in byte order.
 
     `extra` is None where the definition asks for extra inputs and nobody looked: then only a receipt's own claim
     of them gives a digest (`digest_with`).
     """
 
     definition: Definition
-    entries: tuple[Entry, ...]
+    lines: tuple[bytes, ...]
     extra: tuple[ExtraClaim, ...] | None
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """The entries in byte order of their lines."""
+        return tuple(map(Entry.read, self.lines))
 
     @property
     def digest(self) -> Digest:
@@ -49,7 +54,7 @@ class Manifest:
 
     def digest_with(self, extra: Sequence[ExtraClaim]) -> Digest:
         """Return the digest with the extra inputs that a receipt claims; raises as `digest_of` does."""
-        return digest_of(self.definition, self.entries, extra)
+        return digest_of(self.definition, self.lines, extra)
 
     def uncovered(self, paths: Iterable[str]) -> tuple[str, ...]:
         """Return those of `paths` that the manifest does not cover, in the order given."""
@@ -63,12 +68,12 @@ class Manifest:
         )
 
 
-def digest_of(definition: Definition, entries: Iterable[Entry], extra: Sequence[ExtraClaim]) -> Digest:
-    """Return the digest of a manifest.
+def digest_of(definition: Definition, tracked: Iterable[bytes], extra: Sequence[ExtraClaim]) -> Digest:
+    """Return the digest of a manifest, given the lines of its tracked inputs in any order.
 
     Raises `ManifestError` (`extra-mismatch`) where `extra` is not what the definition's patterns ask for.
     """
-    lines = {entry.line() for entry in (*entries, *extra_lines(definition.extra_paths, extra))}
+    lines = {*tracked, *(entry.line() for entry in extra_lines(definition.extra_paths, extra))}
     digest = hashlib.sha256(definition.canonical + b"\0")
     digest.update(b"".join(sorted(lines)))
     return Digest(digest.hexdigest())
@@ -84,14 +89,15 @@ def resolve(
     `known` spares work to whoever resolves many shards of one repository (see `KnownChains`).
     """
     scope = resolve_scope(definition.paths, definition.excluded_paths, facts)
-    entries = set(scope.entries)
+    lines = {entry.line() for entry in scope.entries}
     found: tuple[ExtraClaim, ...] | None = ()
     if definition.extra_paths:
         found = None if extra is None else resolve_extra(definition.extra_paths, extra)
     if definition.results.kind != "exit-status":
         bound = {*definition.extra_paths, *(claim.path for claim in found or ())}
-        entries.update(configuration_chain(definition.command, scope.folders, facts, bound=bound, known=known))
+        lines |= configuration_chain(definition.command, scope.folders, facts, bound=bound, known=known)
     if definition.split is not None:
         durations = facts.entry(DURATIONS_PATH)
-        entries.add(Entry.of(DURATIONS_PATH, durations) if durations else Entry.absent(DURATIONS_PATH))
-    return Manifest(definition=definition, entries=tuple(sorted(entries, key=Entry.line)), extra=found)
+        entry = Entry.of(DURATIONS_PATH, durations) if durations else Entry.absent(DURATIONS_PATH)
+        lines.add(entry.line())
+    return Manifest(definition=definition, lines=tuple(sorted(lines)), extra=found)

@@ -11,7 +11,7 @@ from dataclasses import field
 
 from gitledger.dataclass import dataclass
 from gitledger.errors import ManifestError
-from gitledger.manifest.entry import Entry, join_path
+from gitledger.manifest.entry import Entry, join_path, parent_folders
 from gitledger.manifest.facts import Folders, TreeFacts
 from gitledger.manifest.pattern import Pattern, States, compile_pattern, path_bytes
 from gitledger.records.decode import shown
@@ -71,7 +71,27 @@ def matches(pattern: Pattern, facts: Folders) -> Iterator[tuple[str, TreeEntry]]
     if pattern.is_root:
         root = facts.entry("")
         yield from [("", root)] if root else []
-        return
+    elif pattern.path is not None:
+        yield from _standing_at(pattern.path, pattern, facts)
+    else:
+        yield from _walked(pattern, facts)
+
+
+def _standing_at(path: str, pattern: Pattern, facts: Folders) -> Iterator[tuple[str, TreeEntry]]:
+    """Yield what `_walked` finds for a pattern that stands for one path alone."""
+    for above in parent_folders(path)[1:]:
+        on_the_way = facts.entry(above)
+        if on_the_way is None:
+            return
+        if on_the_way.mode != MODE_FOLDER:
+            refuse_detour(above, on_the_way)
+            return
+    entry = facts.entry(path)
+    if entry is not None and (entry.kind != "blob" or not pattern.folder_only):
+        yield path, entry
+
+
+def _walked(pattern: Pattern, facts: Folders) -> Iterator[tuple[str, TreeEntry]]:
     pending = [("", pattern.start())]
     while pending:
         folder, states = pending.pop()

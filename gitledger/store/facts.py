@@ -5,8 +5,10 @@ Structurally what the manifest room asks for; it never learns where the facts co
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import field
+from functools import lru_cache
 from typing import TypeGuard
 
 from gitledger.dataclass import dataclass
@@ -38,6 +40,7 @@ class TreeCache:
     _entries: dict[TreeId, tuple[TreeEntry, ...]] = field(default_factory=dict)
     _by_name: dict[TreeId, dict[bytes, tuple[bytes, bytes]]] = field(default_factory=dict)
     _found: dict[tuple[str, str], TreeEntry | None] = field(default_factory=dict)
+    _together: dict[tuple[str, tuple[str, ...]], tuple[TreeEntry, ...]] = field(default_factory=dict)
 
     def entries(self, tree: TreeId) -> tuple[TreeEntry, ...]:
         """Return a tree's entries in git's order.
@@ -67,6 +70,19 @@ class TreeCache:
         except KeyError:
             found = self._found[asked] = self._look_up(TreeId(tree), name)
             return found
+
+    def find_all(self, tree: str, names: tuple[str, ...]) -> tuple[TreeEntry, ...]:
+        """Return what `find` returns for each of the names, but for those that the tree lacks.
+
+        Mostly it lacks them all, and one search tells. Raises as `find` does.
+        """
+        asked = (tree, names)
+        found = self._together.get(asked)
+        if found is None:
+            raw = self._read(TreeId(tree))
+            entries = [self.find(tree, name) for name in names] if _any_of(names).search(raw) else []
+            found = self._together[asked] = tuple(entry for entry in entries if entry is not None)
+        return found
 
     def differing(self, one: str, other: str) -> Differing:
         """Return where two trees differ. Only folders that do are read. Raises as `entries` does."""
@@ -117,6 +133,13 @@ class TreeCache:
                 raise object_missing("tree", tree)
             self._raw[tree] = raw
         return raw
+
+
+@lru_cache(maxsize=16)
+def _any_of(names: tuple[str, ...]) -> re.Pattern[bytes]:
+    """Return what is found in any stored tree that has an entry of one of the names, and maybe in others."""
+    stored = (name.encode("utf-8", "surrogateescape") for name in names)
+    return re.compile(b" (?:%b)\0" % b"|".join(map(re.escape, stored)))
 
 
 def _text(name: bytes) -> str:
@@ -185,6 +208,16 @@ class CommitFacts:
         if folder is None or folder.mode != MODE_FOLDER:
             return None
         return self._cache.find(folder.oid, name)
+
+    def named(self, folder: str, names: tuple[str, ...]) -> tuple[TreeEntry, ...]:
+        """Return what `entry` returns for each of the names in the folder, but for those that it lacks.
+
+        Raises as `entry` does.
+        """
+        found = self.entry(folder)
+        if found is None or found.mode != MODE_FOLDER:
+            return ()
+        return self._cache.find_all(found.oid, names)
 
     def children(self, path: str) -> tuple[TreeEntry, ...]:
         """Return the entries of the folder at `path` in git's order; nothing where there is no folder."""

@@ -9,12 +9,11 @@ from functools import partial
 from gitledger.config.schema import Config
 from gitledger.dataclass import dataclass, replace
 from gitledger.errors import ManifestError, StoreError
-from gitledger.manifest.chain import KnownChains
 from gitledger.manifest.changes import changed_paths
 from gitledger.manifest.definition import Definition
 from gitledger.manifest.extra import resolve_extra
 from gitledger.manifest.replay import Answers, Followed, Replays
-from gitledger.manifest.resolve import Manifest, resolve
+from gitledger.manifest.resolve import Manifest
 from gitledger.records.ids import BlobId, CommitId, Digest, ShardKey
 from gitledger.records.receipt import ExtraClaim
 from gitledger.records.tree import MODE_EXECUTABLE, MODE_FILE
@@ -42,12 +41,11 @@ class Inputs:
     _facts: dict[CommitId, CommitFacts] = field(default_factory=dict)
     _manifests: dict[tuple[CommitId, ShardKey], Manifest | ManifestError] = field(default_factory=dict)
     _plain: dict[tuple[CommitId, ShardKey], Digest | None] = field(default_factory=dict)
-    _chains: KnownChains = field(default_factory=dict)
     _definitions: dict[ShardKey, Definition] = field(default_factory=dict)
     _named: dict[ShardKey, Digest] = field(default_factory=dict)
     _digests: dict[int, tuple[Manifest, Digest]] = field(default_factory=dict)
     """By the identities of manifests, which stand beside: as long as they are kept, no other has them."""
-    _replays: Replays | None = None
+    _replays: Replays = field(default_factory=Replays)
     _followed: Followed | None = None
     _last: list[CommitFacts] = field(default_factory=list)
     """The tree that `_followed` stands at, if it stands anywhere."""
@@ -60,10 +58,9 @@ class Inputs:
     def at(self, target: CommitId) -> Inputs:
         """Return the same inputs seen from another commit; what either reads the other knows.
 
-        From now on a manifest that is known to equal an earlier one is not resolved again.
+        From now on what a target has in common with the one before it is not even looked at again.
         """
-        if self._replays is None:
-            self._replays = Replays()
+        if self._followed is None:
             self._followed = Followed(self._replays)
         return replace(self, target=target)
 
@@ -93,7 +90,7 @@ class Inputs:
         """Return the tree facts of a commit."""
         if commit not in self._facts:
             found = self._new_facts(commit)
-            if self._replays is None:  # of a further commit hardly anything is new
+            if self._followed is None:  # of a further commit hardly anything is new
                 self._read_ahead(found)
         return self._facts[commit]
 
@@ -142,10 +139,7 @@ class Inputs:
         return found
 
     def _resolve(self, commit: CommitId, definition: Definition) -> Manifest:
-        facts = self.facts(commit)
-        if self._replays is None:
-            return resolve(definition, facts, None, known=self._chains)
-        return self._replays.resolve(definition, facts, self._told.setdefault(commit, {}))
+        return self._replays.resolve(definition, self.facts(commit), self._told.setdefault(commit, Answers()))
 
     def digest_at(self, commit: CommitId, key: ShardKey, extra: tuple[ExtraClaim, ...]) -> Digest | None:
         """Return a shard's manifest digest at a commit for given extra inputs; None where it has none there."""

@@ -216,7 +216,7 @@ def _unread(definition: Definition, facts: TreeFacts, present: list[str]) -> tup
     unread = []
     for pattern in definition.paths:
         entries = resolve_scope((pattern,), (), facts).entries
-        alone = Manifest(definition=definition, entries=entries, extra=())
+        alone = Manifest(definition=definition, lines=tuple(entry.line() for entry in entries), extra=())
         if len(alone.uncovered(present)) == len(present):
             unread.append(pattern)
     return tuple(sorted(unread, key=path_bytes))

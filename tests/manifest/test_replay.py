@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gitledger.errors import ManifestError
 from gitledger.manifest.definition import Definition
-from gitledger.manifest.replay import Followed, Replays
+from gitledger.manifest.replay import Answers, Followed, Replays
 from gitledger.manifest.resolve import resolve
 from gitledger.records.ids import ShardKey
 from gitledger.records.tree import MODE_FOLDER
@@ -50,7 +50,7 @@ trees = st.dictionaries(st.sampled_from(PATHS), st.sampled_from("12"), min_size=
 def test_a_replayed_manifest_is_the_resolved_one(history, scopes):
     replays = Replays()
     for tree in history:
-        facts, told = DictFacts(tree), {}
+        facts, told = DictFacts(tree), Answers()
         for paths in scopes[:3]:
             wanted = definition(paths, ("src/b",) if paths == ("src",) else ())
             replayed = outcome(replays.resolve, wanted, facts, told)
@@ -59,8 +59,8 @@ def test_a_replayed_manifest_is_the_resolved_one(history, scopes):
 
 def test_what_nothing_was_asked_of_is_not_resolved_again():
     replays, wanted = Replays(), definition(("src/b",))
-    first = replays.resolve(wanted, DictFacts({"src/b/c.py": "1", "src/a.py": "1", "tests/a/t": "1"}), {})
-    other = replays.resolve(wanted, DictFacts({"src/b/c.py": "1", "src/a.py": "2", "tests/a/t": "2"}), {})
+    first = replays.resolve(wanted, DictFacts({"src/b/c.py": "1", "src/a.py": "1", "tests/a/t": "1"}), Answers())
+    other = replays.resolve(wanted, DictFacts({"src/b/c.py": "1", "src/a.py": "2", "tests/a/t": "2"}), Answers())
     assert other is first, "another file beside the scope, other content below a path argument"
 
 
@@ -70,8 +70,8 @@ def test_what_nothing_was_asked_of_is_not_resolved_again():
 def test_a_file_that_appears_where_its_absence_counts_is_seen(path):
     replays, wanted = Replays(), definition(("src/b",))
     tree = {"src/b/c.py": "1", "tests/a/t": "1"}
-    first = replays.resolve(wanted, DictFacts(tree), {}).digest
-    assert replays.resolve(wanted, DictFacts({**tree, path: "new"}), {}).digest != first
+    first = replays.resolve(wanted, DictFacts(tree), Answers()).digest
+    assert replays.resolve(wanted, DictFacts({**tree, path: "new"}), Answers()).digest != first
 
 
 def differing(one: DictFacts, other: DictFacts) -> tuple[set[str], set[str]]:
@@ -102,7 +102,7 @@ def test_a_manifest_that_is_held_on_to_is_the_resolved_one(history):
     replays = Replays()
     followed, before = Followed(replays), None
     for tree in history:
-        facts, told = DictFacts(tree), {}
+        facts, told = DictFacts(tree), Answers()
         if before is not None:
             followed.move(*differing(before, facts))
         for one in shards:
@@ -119,7 +119,7 @@ def test_what_nothing_was_asked_of_is_held_on_to():
     replays, wanted = Replays(), definition(("src/b",))
     followed = Followed(replays)
     first = DictFacts({"src/b/c.py": "1", "src/a.py": "1", "tests/a/t": "1"})
-    followed.hold(wanted, replays.resolve(wanted, first, {}))
+    followed.hold(wanted, replays.resolve(wanted, first, Answers()))
     beside = DictFacts({"src/b/c.py": "1", "src/a.py": "2", "tests/a/t": "2"})
     followed.move(*differing(first, beside))
     assert followed.held(wanted.key) is not None
@@ -132,6 +132,6 @@ def test_what_nothing_was_asked_of_is_held_on_to():
 def test_nothing_is_held_on_to_that_was_asked_of_a_folder_that_is_gone(after):
     replays, wanted = Replays(), definition(("src/b",))
     followed, before = Followed(replays), DictFacts({"src/b/c.py": "1", "tests/a/t": "1"})
-    followed.hold(wanted, replays.resolve(wanted, before, {}))
+    followed.hold(wanted, replays.resolve(wanted, before, Answers()))
     followed.move(*differing(before, DictFacts(after)))
     assert followed.held(wanted.key) is None

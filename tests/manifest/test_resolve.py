@@ -53,6 +53,10 @@ class DictFacts:
     def children(self, path: str) -> tuple[TreeEntry, ...]:
         return tuple(self.folders.get(path, {}).values())
 
+    def named(self, folder: str, names: tuple[str, ...]) -> tuple[TreeEntry, ...]:
+        there = self.folders.get(folder, {})
+        return tuple(there[name] for name in names if name in there)
+
     def blob(self, oid: str) -> bytes | None:
         return None
 
@@ -244,4 +248,4 @@ def test_an_entry_line_cannot_be_forged_by_a_file_name(definition: Any) -> None:
     one = resolve(made, DictFacts({"d/a": "1"}), None)
     forged = resolve(definition(["d"]), DictFacts({"d/a\n040000 tree x\td": "1"}), None)
     assert one.digest != forged.digest
-    assert digest_of(made, one.entries, ()) == one.digest
+    assert digest_of(made, one.lines, ()) == one.digest

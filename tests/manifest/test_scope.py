@@ -148,6 +148,9 @@ class Counting:
         self.listed.append(path)
         return self.facts.children(path)
 
+    def named(self, folder: str, names: tuple[str, ...]) -> tuple[TreeEntry, ...]:
+        return self.facts.named(folder, names)
+
     def blob(self, oid: str) -> bytes | None:
         return self.facts.blob(oid)
 

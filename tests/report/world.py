@@ -26,7 +26,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from gitledger.manifest.definition import Definition
-from gitledger.manifest.replay import Replays
+from gitledger.manifest.replay import Answers, Replays
 from gitledger.records.bodies import BodyRef, TestResult, collection_digest, encode_tests
 from gitledger.records.capability_record import CapabilityRecord
 from gitledger.records.environment import Environment, Gpu, Platform
@@ -257,7 +257,7 @@ class World:
         digests: dict[int, tuple[Any, str]] = {}
         for number, commit in enumerate(commits):
             info = session.repo.commit(commit)
-            facts, told = CommitFacts(session.repo.objects, info.tree, cache), {}
+            facts, told = CommitFacts(session.repo.objects, info.tree, cache), Answers()
             is_lazy = number % 11 == 7 and number < self.commits - 1
             for key in config.shard_keys():
                 definition = definitions[key]
