@@ -62,7 +62,7 @@ def opened(output: Output) -> Repository:
     """Return the repository that the command works in, for whoever has git begin with something at once."""
     from gitledger.store.repository import open_repository
 
-    return open_repository(output.directory, env=output.environ)
+    return open_repository(output.directory, env=output.environ, early=output.early)
 
 
 def enter(

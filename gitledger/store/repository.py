@@ -14,8 +14,9 @@ from gitledger.dataclass import dataclass
 from gitledger.errors import StoreError, UsageError
 from gitledger.records.ids import BlobId, CommitId, TreeId
 from gitledger.records.tree import MODE_EXECUTABLE, MODE_FILE, MODE_FOLDER, CommitInfo
+from gitledger.store.early_look import FACTS_WORDS, SETTINGS_WORDS, EarlyLook
 from gitledger.store.encoding import ID_BYTES, object_missing, refuse_unsound
-from gitledger.store.git import Git
+from gitledger.store.git import Git, GitDone
 from gitledger.store.history import ReadParents, distances, is_cut, listed_after, rings
 from gitledger.store.objects import GitObjects, Identity
 from gitledger.store.ref_files import OddRef
@@ -23,7 +24,8 @@ from gitledger.store.ref_files import OddRef
 __all__ = ["Repository", "open_repository"]
 
 _DISCOVERY = ("GIT_DIR", "GIT_COMMON_DIR", "GIT_WORK_TREE", "GIT_CEILING_DIRECTORIES")
-_FACTS = ("--is-shallow-repository", "--show-object-format", "--absolute-git-dir", "--git-common-dir")
+_FACTS = 4
+"""Lines of what git says of a repository, the top of its work tree apart."""
 _HEADS = "refs/heads/"
 _TOO_OLD = "git --version (2.39 or newer is needed)"
 _REF_PLACES = ("refs/{}", "refs/tags/{}", "refs/heads/{}", "refs/remotes/{}", "refs/remotes/{}/HEAD")
@@ -277,30 +279,32 @@ class Repository:
         return self.is_shallow and is_cut(self.objects.read_parents, self.boundary, target)
 
 
-def open_repository(path: Path, *, env: Mapping[str, str]) -> Repository:
+def open_repository(path: Path, *, env: Mapping[str, str], early: EarlyLook | None = None) -> Repository:
     """Return the repository that git finds from folder `path` with `env` (GIT_DIR and its kin included).
+
+    `early` may have asked git already.
 
     Raises `UsageError`: `not-a-repository`, `repository-not-owned` (git's safe.directory), `not-a-folder`, and
     `repository-unsupported`.
     """
     finder = Git(path, env)
     given = {name: env[name] for name in _DISCOVERY if env.get(name)}
-    inside = finder.run("rev-parse", *_FACTS, "--show-toplevel", env=given, statuses=_ANY_END)
+    inside = _asked_early(early, FACTS_WORDS, path) or finder.run(*FACTS_WORDS, env=given, statuses=_ANY_END)
     facts = inside.text.split("\n")
-    if len(facts) < len(_FACTS):
+    if len(facts) < _FACTS:
         raise _not_found(path, inside.reason)
-    if len(facts) > len(_FACTS) + (inside.status == 0):
+    if len(facts) > _FACTS + (inside.status == 0):
         raise UsageError(
             "repository-unsupported",
             f"{path!a}: the path of the repository holds a line break",
             "move it elsewhere",
         )
-    shallow, object_format, git_dir, common = facts[: len(_FACTS)]
-    top = facts[len(_FACTS)] if len(facts) > len(_FACTS) else None
+    shallow, object_format, git_dir, common = facts[:_FACTS]
+    top = facts[_FACTS] if len(facts) > _FACTS else None
     common_dir = (path / common).resolve()
     worktree = Path(top) if top is not None else None
     git = Git(worktree or Path(git_dir), env, git_dir=Path(git_dir), work_tree=worktree)
-    settings = _read_config(git)
+    settings = _read_config(_asked_early(early, SETTINGS_WORDS, path) or git.run(*SETTINGS_WORDS))
     return Repository(
         git_dir=Path(git_dir),
         common_dir=common_dir,
@@ -348,10 +352,15 @@ def _not_found(path: Path, reason: str) -> UsageError:
     return UsageError("repository-unsupported", f"git can't read the repository at {path}: {reason}", _TOO_OLD)
 
 
-def _read_config(git: Git) -> Config:
-    """Return git's whole configuration, includes and environment as git has them; one process."""
+def _asked_early(early: EarlyLook | None, words: tuple[str, ...], path: Path) -> GitDone | None:
+    said = None if early is None else early.answer(words, path)
+    return None if said is None else GitDone(command=words[0], status=0, stdout=said, stderr=b"")
+
+
+def _read_config(listed: GitDone) -> Config:
+    """Return git's whole configuration, includes and environment as git has them."""
     values: dict[str, tuple[str, ...]] = {}
-    for item in git.run("config", "--list", "-z").stdout.split(b"\0"):
+    for item in listed.stdout.split(b"\0"):
         key, newline, value = item.decode("utf-8", "surrogateescape").partition("\n")
         if key:
             values[key] = (*values.get(key, ()), value if newline else "true")

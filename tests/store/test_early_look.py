@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gitledger.store import early_look, worktree
-from gitledger.store.early_look import EarlyLook, look_early
+from gitledger.store.early_look import FACTS_WORDS, SETTINGS_WORDS, EarlyLook, look_early
 from gitledger.store.repository import open_repository
 from gitledger.store.worktree import Survey, survey
 
@@ -35,6 +35,53 @@ def begun(repo) -> EarlyLook:
 
 def seen(repo, early: EarlyLook | None, *, at: Path | None = None) -> Survey:
     return survey(open_repository(at or repo.path, env=repo.env).git, early)
+
+
+PLACES = {
+    "a repository": (),
+    "a work tree elsewhere": (("config", "core.worktree", "../src"),),
+    "settings of the folder": (("config", "includeIf.gitdir:**/.git.path", "more"),),
+    "a shallow clone": (("rev-parse", "HEAD"),),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_repository_that_was_asked_about_early_is_the_same(repo, place):
+    (repo.path / ".git/more").write_text("[user]\n\tname = Of This Place\n")
+    said = [repo.git(*words) for words in PLACES[place]]
+    if place == "a shallow clone":
+        (repo.path / ".git/shallow").write_text(f"{said[0]}\n")
+    plain = open_repository(repo.path, env=repo.env)
+    early = begun(repo)
+    found = open_repository(repo.path, env=repo.env, early=early)
+    for name in ("git_dir", "common_dir", "worktree", "object_format", "boundary", "settings"):
+        assert getattr(found, name) == getattr(plain, name), name
+    assert [early.answer(words, repo.path) for words in (FACTS_WORDS, SETTINGS_WORDS)] == [None, None], (
+        "it was heard"
+    )
+    early.abandon()
+
+
+def test_what_was_asked_of_one_folder_says_nothing_of_another(repo, make_repo):
+    other = make_repo("other")
+    other.commit({"b.py": "b = 1\n"})
+    early = begun(repo)
+    assert open_repository(other.path, env=repo.env, early=early).worktree == other.path
+    assert early.answer(FACTS_WORDS, repo.path / "src") is None
+    assert early.answer(("rev-parse",), repo.path) is None
+    early.abandon()
+
+
+def test_where_git_fails_early_it_is_asked_anew(repo):
+    config = repo.path / ".git/config"
+    sound = config.read_text()
+    config.write_text("[broken\n")
+    early = begun(repo)
+    for answer in early._others.values():
+        os.waitid(os.P_PID, answer._child, os.WEXITED | os.WNOWAIT)
+    config.write_text(sound)
+    assert open_repository(repo.path, env=repo.env, early=early).worktree == repo.path
+    early.abandon()
 
 
 def test_it_says_what_git_says(repo):
