@@ -49,10 +49,11 @@ class _Recipe(Mapping[str, Field[Any]]):
     """What a class was defined with, and its `__dataclass_fields__`, made when somebody asks for one of them."""
 
     def __init__(self, plain: type, *, frozen: bool, kw_only: bool) -> None:
-        types: Mapping[str, object] = vars(plain).get("__annotations__", {})
-        if any("__dataclass_fields__" in base.__dict__ for base in plain.__mro__):
+        types: Mapping[str, Any] = vars(plain).get("__annotations__", {})
+        if hasattr(plain, "__dataclass_fields__"):
             raise TypeError(f"{plain.__name__} inherits from a dataclass: use dataclasses.dataclass")
-        if any(not isinstance(text, str) or "ClassVar" in text for text in types.values()):
+        spelt = " ".join(text if isinstance(text, str) else "ClassVar" for text in types.values())
+        if "ClassVar" in spelt:
             raise TypeError(f"{plain.__name__} has more than plain fields: use dataclasses.dataclass")
         self._plain = plain
         self._frozen = frozen
@@ -60,16 +61,21 @@ class _Recipe(Mapping[str, Field[Any]]):
         self._types = types
         self._given = {name: plain.__dict__[name] for name in types if name in plain.__dict__}
         self._is_plain = not any(isinstance(given, Field) for given in self._given.values())
-        self._passed = tuple(name for name, text in types.items() if "InitVar" in str(text))
+        self.names: tuple[str, ...] = tuple(types)
+        self._passed: tuple[str, ...] = ()
         """What `__post_init__` is given and no value keeps."""
-        if not self._given.keys().isdisjoint(self._passed):
-            raise TypeError(f"{plain.__name__} has an InitVar with a default: use dataclasses.dataclass")
-        self.names = tuple(name for name in types if name not in self._passed) if self._passed else tuple(types)
+        if "InitVar" in spelt:
+            self._passed = tuple(name for name, text in types.items() if "InitVar" in text)
+            self.names = tuple(name for name in types if name not in self._passed)
+            if not self._given.keys().isdisjoint(self._passed):
+                raise TypeError(f"{plain.__name__} has an InitVar with a default: use dataclasses.dataclass")
         self.home: Any = plain
         self._fields: Mapping[str, Field[Any]] | None = None
         self._parts: list[tuple[str, Field[Any]]] | None = None
-        self._taken: dict[str, bool] = {}
-        """The parameters of `__init__`; true for those that must be given."""
+        self._taken: dict[str, None] = {}
+        """The parameters of `__init__`, in order."""
+        self._required: set[str] = set()
+        self._is_checked = hasattr(plain, "__post_init__")
         self._filled = 0
 
     def __iter__(self) -> Iterator[str]:
@@ -86,9 +92,9 @@ class _Recipe(Mapping[str, Field[Any]]):
     def made(self, *, order: bool) -> type:
         """Return the class."""
         plain = self._plain
-        body = {name: value for name, value in plain.__dict__.items() if name not in self._given}
-        body.pop("__dict__", None)
-        body.pop("__weakref__", None)
+        body = dict(plain.__dict__)
+        for name in (*self._given, "__dict__", "__weakref__"):
+            body.pop(name, None)
         has_eq = "__eq__" in body
         body["__slots__"] = self.names
         body["__dataclass_fields__"] = self
@@ -129,11 +135,10 @@ class _Recipe(Mapping[str, Field[Any]]):
         taken = self._taken
         if self._filled > FEW or len(args) > (0 if self._kw_only else len(taken)):
             return False
-        placed = dict(zip(taken, args, strict=False))
-        given = placed | words
-        if len(given) != len(placed) + len(words) or not given.keys() <= taken.keys():
+        given = {**dict(zip(taken, args, strict=False)), **words} if args else words
+        if len(given) != len(args) + len(words):
             return False
-        if any(is_required and name not in given for name, is_required in taken.items()):
+        if given.keys() != taken.keys() and (given.keys() - taken.keys() or self._required - given.keys()):
             return False
         put = object.__setattr__ if self._frozen else setattr
         for name, part in parts:
@@ -143,7 +148,7 @@ class _Recipe(Mapping[str, Field[Any]]):
                 put(value, name, part.default_factory())
             elif part.default is not MISSING:
                 put(value, name, part.default)
-        if hasattr(self._plain, "__post_init__"):
+        if self._is_checked:
             value.__post_init__(*(given[name] for name in self._passed))  # type: ignore[attr-defined]
         return True
 
@@ -157,9 +162,11 @@ class _Recipe(Mapping[str, Field[Any]]):
             part = given if isinstance(given, Field) else field(default=given)
             is_required = part.default is MISSING and part.default_factory is MISSING
             if part.init:
-                if is_required and not self._kw_only and not all(self._taken.values()):
+                if is_required and not self._kw_only and len(self._required) < len(self._taken):
                     raise TypeError(f"non-default argument {name!r} follows default argument")
-                self._taken[name] = is_required
+                self._taken[name] = None
+                if is_required:
+                    self._required.add(name)
             if name not in self._passed:
                 parts.append((name, part))
         self._parts = parts
@@ -170,7 +177,7 @@ class _Recipe(Mapping[str, Field[Any]]):
         space: dict[str, Any] = {"_set": object.__setattr__, "_unset": MISSING}
         words: dict[str, str] = dict(zip(self._passed, self._passed, strict=True))
         lines = [line for name, part in self._read_parts() if (line := self._line(name, part, space, words))]
-        if hasattr(self._plain, "__post_init__"):
+        if self._is_checked:
             lines.append(f"self.__post_init__({', '.join(self._passed)})")
         star = ["*"] if self._kw_only and self._taken else []
         head = ", ".join(["self", *star, *(words[name] for name in self._taken)])
