@@ -3,7 +3,8 @@
 Some modules of the standard library are loaded by others at their start and hardly ever used: here they are loaded
 once they are. Click loads `inspect`, with half a compiler behind it, and asks it to trim the help of each option;
 `uuid`, which click loads for a type of options that we have none of, asks `platform` for the system's name;
-`urllib.parse` loads `ipaddress` for addresses in brackets. They are a third of what it takes to load click.
+`pathlib` and rooms of ours have a function of `urllib.parse` at hand for the few addresses there are. They are a
+third of what it takes to load click.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import sys
 from _thread import allocate_lock
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from types import ModuleType
 
 TYPE_CHECKING = False  # as in `start`
@@ -32,7 +34,9 @@ class Deferred(ModuleType):
         self.__dict__.update(at_hand)
 
     def __getattr__(self, name: str) -> Any:
-        """Return what the module has under a name."""
+        """Return what the module has under a name; `from` asks each for `__path__`, and none is a package."""
+        if name == "__path__":
+            raise AttributeError(name)
         return getattr(_loaded(self.__name__), name)
 
 
@@ -41,7 +45,7 @@ def _loaded(name: str) -> Any:
     with _LOCK:
         if isinstance(sys.modules.get(name), Deferred):
             del sys.modules[name]
-    return __import__(name)
+    return import_module(name)
 
 
 def collect_seldom() -> None:
@@ -53,7 +57,10 @@ def defer_seldom_used() -> None:
     """Let whoever loads one of these modules from now on have what stands for it."""
     for name, at_hand in _SELDOM_USED.items():
         if name not in sys.modules:
-            sys.modules[name] = Deferred(name, at_hand)
+            sys.modules[name] = stand_in = Deferred(name, at_hand)
+            folder, _, rest = name.rpartition(".")
+            if folder:
+                setattr(import_module(folder), rest, stand_in)
 
 
 def trimmed(text: str) -> str:
@@ -71,8 +78,17 @@ def system_name() -> str:
     return os.uname().sysname
 
 
+def _of(name: str, *functions: str) -> dict[str, Callable[..., object]]:
+    """Return functions that load a module and call its own once they are called, for whoever takes them by name."""
+
+    def that_calls(function: str) -> Callable[..., object]:
+        return lambda *words, **how: getattr(_loaded(name), function)(*words, **how)
+
+    return {function: that_calls(function) for function in functions}
+
+
 _SELDOM_USED: Mapping[str, Mapping[str, Callable[..., object]]] = {
     "inspect": {"cleandoc": trimmed},
-    "ipaddress": {},
     "platform": {"system": system_name},
+    "urllib.parse": _of("urllib.parse", "quote", "quote_from_bytes", "urlsplit"),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING
 
 from gitledger.config.schema import CONFIG_PATH, Config
 from gitledger.errors import ConfigError
@@ -14,6 +14,9 @@ from gitledger.suites.coverage_settings import CoverageSettings, Read, coverage_
 from gitledger.verdict.finding import Finding, blocking, note
 from gitledger.verdict.pins import accepting
 from gitledger.verdict.situation import CoverageRule
+
+if TYPE_CHECKING:  # most repositories set no threshold
+    from decimal import Decimal
 
 __all__ = ["coverage_pin", "coverage_rule"]
 
@@ -41,6 +44,8 @@ def coverage_rule(read: Read, config: Config) -> CoverageRule:
 
 
 def _threshold(where: str, text: str) -> Decimal:
+    from decimal import Decimal, InvalidOperation
+
     try:
         if Decimal(text) == 0:
             raise ConfigError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gitledger.dataclass import dataclass, replace
 from gitledger.errors import ManifestError
@@ -15,12 +15,14 @@ from gitledger.verdict.finding import Finding, Verdict
 from gitledger.verdict.pins import judge_pins
 from gitledger.verdict.plan import describe_choice, summarise
 from gitledger.verdict.union import Union, form_union
-from gitledger.verdict.verify import Ignored, ignored_records, judge
 from gitledger.workflows.gather import Case, gather
 from gitledger.workflows.known import Known
 from gitledger.workflows.session import Session
 from gitledger.workflows.trusted import read_lists
 from gitledger.workflows.uncommitted import edits_of, found_beside
+
+if TYPE_CHECKING:
+    from gitledger.verdict.verify import Ignored
 
 __all__ = [
     "Plan",
@@ -171,6 +173,8 @@ def judged(
 
     `accept_shards` is what the case was gathered with, and the plan's carrying policy's own.
     """
+    from gitledger.verdict.verify import ignored_records, judge  # a plan has no verdict
+
     lists = read_lists(session.repo, case.trusted, allow_skipped=allow_skipped)
     if _is_pinned(case) and not accept_shards:
         lists = replace(lists, pinned=frozenset(case.pinned))

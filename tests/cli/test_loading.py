@@ -66,8 +66,8 @@ def run(make_project):
 )
 def test_what_everyday_commands_hardly_use_stays_unloaded(run, words):
     (kept, loaded), done = run(SEEN, *words)
-    assert kept == ["inspect", "ipaddress", "platform"], done.stderr
-    assert not {"dis", "ast", "tokenize"} & set(loaded)
+    assert kept == ["inspect", "platform", "urllib.parse"], done.stderr
+    assert not {"dis", "ast", "tokenize", "ipaddress"} & set(loaded)
 
 
 def test_help_of_a_command_is_what_click_writes_without_any_of_it(run):
@@ -80,24 +80,29 @@ def test_help_of_a_command_is_what_click_writes_without_any_of_it(run):
 ASKED = """\
 import json, sys, threading
 from gitledger.cli.loading import Deferred, defer_seldom_used
-for name in ("inspect", "ipaddress", "platform"):
+for name in ("inspect", "platform", "urllib.parse"):
     sys.modules.pop(name, None)
 defer_seldom_used()
-import inspect, ipaddress, platform
-stands = inspect, ipaddress, platform
+import inspect, platform, urllib, urllib.parse
+from urllib.parse import quote, urlsplit
+stands = inspect, platform, urllib.parse, sys.modules["urllib.parse"]
 assert all(isinstance(module, Deferred) for module in stands)
 found = []
 threads = [threading.Thread(target=lambda: found.append(inspect.signature)) for _ in range(8)]
 [thread.start() for thread in threads], [thread.join() for thread in threads]
 assert len(found) == 8 and len(set(map(id, found))) == 1, found
 assert str(inspect.signature(lambda a, b=1: 0)) == "(a, b=1)"
-assert ipaddress.ip_address("::1").is_loopback
+assert isinstance(urllib.parse, Deferred)
+assert urllib.parse.unquote("%41") == "A"
+assert not isinstance(urllib.parse, Deferred)
+assert quote("a b", safe="") == "a%20b" and urlsplit("http://[::1]/").hostname == "::1"
+from pathlib import Path
+assert Path("/a b").as_uri() == "file:///a%20b"
 assert platform.uname().system == platform.system()
-assert not any(isinstance(sys.modules[name], Deferred) for name in ("inspect", "ipaddress", "platform"))
+assert not any(isinstance(sys.modules[name], Deferred) for name in ("inspect", "platform", "urllib.parse"))
 assert inspect.cleandoc(" a\\n  b") == "a\\nb"
 from inspect import getdoc, cleandoc
-from urllib.parse import urlsplit
-assert urlsplit("http://[::1]/").hostname == "::1"
+from urllib.parse import urlencode
 try:
     inspect.unheard_of
 except AttributeError as error:
