@@ -17,13 +17,15 @@ import dataclasses
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, FrozenInstanceError, field
+from functools import cache
 from reprlib import recursive_repr
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 __all__ = ["dataclass", "replace"]
 
-FEW = 8
-"""So many values of a class are made before its `__init__` is written, which takes as long as to fill twenty."""
+FEW = 4
+"""So many values of a class are made before its `__init__` is written, which costs more than to fill these."""
 
 if TYPE_CHECKING:
     from dataclasses import dataclass, replace
@@ -174,33 +176,47 @@ class _Recipe(Mapping[str, Field[Any]]):
 
     def written_init(self) -> Callable[..., None]:
         """Return the class's own `__init__`, which it has from now on."""
-        space: dict[str, Any] = {"_set": object.__setattr__, "_unset": MISSING}
-        words: dict[str, str] = dict(zip(self._passed, self._passed, strict=True))
-        lines = [line for name, part in self._read_parts() if (line := self._line(name, part, space, words))]
+        places = {name: f"p{number}" for number, name in enumerate(self._types)}
+        space: dict[str, Any] = {"_unset": MISSING}
+        lines = [
+            line for name, part in self._read_parts() if (line := self._line(places[name], name, part, space))
+        ]
         if self._is_checked:
-            lines.append(f"self.__post_init__({', '.join(self._passed)})")
-        star = ["*"] if self._kw_only and self._taken else []
-        head = ", ".join(["self", *star, *(words[name] for name in self._taken)])
-        exec(f"def __init__({head}):\n " + "\n ".join(lines or ["pass"]), space)  # noqa: S102  # of names alone
-        written: Callable[..., None] = space["__init__"]
+            lines.append(f"self.__post_init__({', '.join(places[name] for name in self._passed)})")
+        head = ", ".join(["self", *(places[name] for name in self._taken)])
+        code = _renamed(_compiled(f"def __init__({head}):\n " + "\n ".join(lines or ["pass"])), places)
+        if self._kw_only:
+            code = code.replace(co_argcount=1, co_kwonlyargcount=len(self._taken))
+        optional = {
+            name: MISSING if part.default is MISSING else part.default
+            for name, part in self._read_parts()
+            if name in self._taken and name not in self._required
+        }
+        written = FunctionType(code, space, "__init__", None if self._kw_only else tuple(optional.values()))
+        written.__kwdefaults__ = optional if self._kw_only else {}
         written.__qualname__ = f"{self._plain.__qualname__}.__init__"
         self.home.__init__ = written
         return written
 
-    def _line(self, name: str, part: Field[Any], space: dict[str, Any], words: dict[str, str]) -> str:
-        """Return the line that sets a field, empty for one that is left unset; `words` learns its parameter."""
-        words[name] = value = name
+    def _line(self, place: str, name: str, part: Field[Any], space: dict[str, Any]) -> str:
+        """Return the line that sets the field at a place, empty for one that is left unset.
+
+        What the line goes by is put into `space`. A frozen value is set by the slot's own setter, which takes half
+        as long as `object.__setattr__`.
+        """
+        value = place
         if part.default_factory is not MISSING:
-            space[f"_make_{name}"] = part.default_factory
-            words[name] = f"{name}=_unset"
-            value = f"_make_{name}() if {name} is _unset else {name}" if part.init else f"_make_{name}()"
-        elif part.default is not MISSING:
-            space[f"_of_{name}"] = part.default
-            words[name] = f"{name}=_of_{name}"
-            value = name if part.init else f"_of_{name}"
+            space[f"_make_{place}"] = part.default_factory
+            value = f"_make_{place}() if {place} is _unset else {place}" if part.init else f"_make_{place}()"
+        elif part.default is not MISSING and not part.init:
+            space[f"_of_{place}"] = part.default
+            value = f"_of_{place}"
         elif not part.init:
             return ""
-        return f"_set(self, {name!r}, {value})" if self._frozen else f"self.{name} = {value}"
+        if not self._frozen:
+            return f"self.{place} = {value}"
+        space[f"_set_{place}"] = vars(self.home)[name].__set__
+        return f"_set_{place}(self, {value})"
 
     def completed(self, value: object, changes: dict[str, object]) -> dict[str, object]:
         """Return what a class is called with for a value as `value`, but for some changes."""
@@ -225,6 +241,24 @@ class _Recipe(Mapping[str, Field[Any]]):
         twin: Any = decorate(type(self._plain.__name__, (), body))
         found: dict[str, Field[Any]] = twin.__dataclass_fields__
         return found
+
+
+@cache
+def _compiled(text: str) -> CodeType:
+    """Return the code of an `__init__`, compiled once for all classes that differ in their names alone."""
+    space: dict[str, Any] = {}
+    exec(text, space)  # noqa: S102  # of places alone
+    code: CodeType = space["__init__"].__code__
+    return code
+
+
+def _renamed(code: CodeType, places: Mapping[str, str]) -> CodeType:
+    """Return code with the names of fields in place of their `places`."""
+    names = {place: name for name, place in places.items()}
+    return code.replace(
+        co_varnames=tuple(names.get(word, word) for word in code.co_varnames),
+        co_names=tuple(names.get(word, word) for word in code.co_names),
+    )
 
 
 def _key(names: Sequence[str]) -> object:
