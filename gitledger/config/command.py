@@ -117,7 +117,7 @@ def pytest_arguments(command: Sequence[str]) -> tuple[str, ...] | None:
     """
     words = list(command)
     while words:
-        program = PurePosixPath(words.pop(0)).name
+        program = _program(words.pop(0))
         if program in ("pytest", "py.test"):
             return tuple(words)
         if program == "env":
@@ -137,6 +137,11 @@ def pytest_arguments(command: Sequence[str]) -> tuple[str, ...] | None:
         else:
             return None
     return None
+
+
+def _program(word: str) -> str:
+    """Return the last part of the path that a word is; most are one word alone."""
+    return PurePosixPath(word).name if "/" in word or word == "." else word
 
 
 def _module(program: str, words: list[str]) -> list[str] | None:

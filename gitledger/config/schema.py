@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field
+from itertools import chain
 from typing import Literal
 
 from gitledger.dataclass import dataclass
@@ -240,7 +241,8 @@ class Config:
         return tuple(wanted) if wanted else self._unknown(text)
 
     def _find(self, key: ShardKey) -> tuple[ShardConfig, Split | None]:
-        for shard in self.shards.values():
+        namesake = self.shards.get(key.name)  # whose it mostly is; else it is a part of a split
+        for shard in chain([namesake] if namesake else [], self.shards.values()):
             if key.name.startswith(shard.name):
                 for candidate, split in shard.identities():
                     if candidate == key:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
+from dataclasses import field
 from typing import Literal
 
 from gitledger.config.schema import Config, ResultsConfig
@@ -39,11 +40,16 @@ class Definition:
     coverage: Literal["none"] | None = None
     split: Split | None = None
     marker: str | None = None
+    canonical: bytes = field(init=False, compare=False, repr=False)
+    """The canonical form: one JSON object, keys sorted, no white space, ASCII; `marker` where one is set."""
 
     def __post_init__(self) -> None:
         for patterns in (self.paths, self.extra_paths, self.excluded_paths):
             if patterns != _canonical(patterns):
                 raise ValueError("patterns must be canonical, sorted and unique; use `of` or `undeclared`")
+        object.__setattr__(
+            self, "canonical", self._canonical_form()
+        )  # asked for once by itself, once by a manifest
 
     @classmethod
     def of(cls, config: Config, key: ShardKey) -> Definition:
@@ -84,9 +90,7 @@ class Definition:
             marker=marker if results.kind == "pytest" else None,
         )
 
-    @property
-    def canonical(self) -> bytes:
-        """The canonical form: one JSON object, keys sorted, no white space, ASCII; `marker` where one is set."""
+    def _canonical_form(self) -> bytes:
         document: dict[str, object] = {
             "command": None if self.command is None else list(self.command),
             "coverage": self.coverage,

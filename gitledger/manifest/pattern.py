@@ -130,6 +130,7 @@ def escape_path(path: str) -> str:
     return f"{escaped[0]}\\{escaped[1:]}" if _DRIVE.match(escaped) else escaped
 
 
+@lru_cache(maxsize=4096)
 def canonical_text(text: str) -> str:
     """Return the one spelling of patterns that differ in `./` and `//` only; never fails, checks nothing."""
     if text.startswith("/"):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shlex
 import subprocess
+from pathlib import PurePosixPath
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitledger.config.command import pytest_arguments, split_command
+from gitledger.config.command import _program, pytest_arguments, split_command
 from gitledger.config.quantities import parse_duration, parse_size
 
 
@@ -51,6 +52,11 @@ from gitledger.config.quantities import parse_duration, parse_size
 )
 def test_pytest_is_seen_through_its_wrappings_and_nowhere_else(command: str, arguments: object) -> None:
     assert pytest_arguments(split_command(command)) == arguments
+
+
+@given(st.text(st.sampled_from("ab./~ \\"), max_size=6))
+def test_a_program_is_the_last_part_of_its_path(word: str) -> None:
+    assert _program(word) == PurePosixPath(word).name
 
 
 @pytest.mark.parametrize(

@@ -152,6 +152,9 @@ def test_identities_stand_in_file_order_with_variants_and_parts() -> None:
     assert config.shard(key).name == "b"
     assert config.split_of(key) == Split(index=2, total=2)
     assert config.split_of(ShardKey("a")) is None
+    for declared in config.shards.values():
+        for one, split in declared.identities():
+            assert (config.shard(one), config.split_of(one)) == (declared, split)
     assert config.keys_named("b@y") == (ShardKey("b-1-of-2", "y"), ShardKey("b-2-of-2", "y"))
     assert config.keys_named("b-1-of-2") == (ShardKey("b-1-of-2", "x"), ShardKey("b-1-of-2", "y"))
     assert len(config.keys_named("b")) == 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
@@ -82,3 +83,10 @@ def test_a_marker_belongs_to_pytest_shards_and_changes_nothing_where_there_is_no
     assert marked("{command: pytest}").digest != plain.digest
     lint = "{command: ruff check, results: exit-status}"
     assert marked(lint).digest == digest(lint, "s")
+
+
+def test_a_definition_that_is_replaced_in_part_has_a_form_of_its_own():
+    before = Definition.undeclared(ShardKey("s"), command=["pytest"], paths=["src"])
+    after = dataclasses.replace(before, paths=("tests",))
+    assert after.canonical == Definition.undeclared(ShardKey("s"), command=["pytest"], paths=["tests"]).canonical
+    assert before.canonical != after.canonical
