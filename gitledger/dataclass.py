@@ -8,7 +8,7 @@ refuses, and the standard one is there for it: inheritance among dataclasses, `C
 
 All classes share their methods, which go by the class's recipe. Only `__init__` is written for a class, as values
 are made by the ten thousand; the first few are filled without it. `replace` goes by the recipe, too: the standard
-one asks for fields that would have to be made first, for which `inspect` is loaded.
+one asks for fields that would have to be made first.
 """
 
 from __future__ import annotations
@@ -235,9 +235,10 @@ class _Recipe(Mapping[str, Field[Any]]):
         return changes
 
     def _standard_fields(self) -> dict[str, Field[Any]]:
-        """Return the fields as the standard decorator makes them."""
+        """Return the fields as the standard decorator makes them, of a class that has nothing else."""
         body = {"__annotations__": dict(self._types), "__module__": self._plain.__module__, **self._given}
-        decorate = dataclasses.dataclass(kw_only=self._kw_only)
+        body["__doc__"] = "Described, lest its signature is: that takes `inspect`."
+        decorate = dataclasses.dataclass(init=False, repr=False, eq=False, kw_only=self._kw_only)
         twin: Any = decorate(type(self._plain.__name__, (), body))
         found: dict[str, Field[Any]] = twin.__dataclass_fields__
         return found

@@ -79,7 +79,7 @@ def system_name() -> str:
 
 
 def _of(name: str, *functions: str) -> dict[str, Callable[..., object]]:
-    """Return functions that load a module and call its own once they are called, for whoever takes them by name."""
+    """Return functions that load a module and call its own, for whoever takes them by name long before that."""
 
     def that_calls(function: str) -> Callable[..., object]:
         return lambda *words, **how: getattr(_loaded(name), function)(*words, **how)
@@ -90,5 +90,5 @@ def _of(name: str, *functions: str) -> dict[str, Callable[..., object]]:
 _SELDOM_USED: Mapping[str, Mapping[str, Callable[..., object]]] = {
     "inspect": {"cleandoc": trimmed},
     "platform": {"system": system_name},
-    "urllib.parse": _of("urllib.parse", "quote", "quote_from_bytes", "urlsplit"),
+    "urllib.parse": _of("urllib.parse", "quote_from_bytes", "urlsplit"),
 }

@@ -17,11 +17,12 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import InternalError, MachineError
 from gitledger.machine.interrupts import STOPPING, Interrupts
 from gitledger.machine.missing import missing_command, to_obtain
@@ -191,7 +192,7 @@ def run_child(
         return ended
 
 
-@dataclass
+@dataclass(slots=True)
 class _Driver:
     """The driver's side of one keeper: what it reported, and the pipe that it listens to."""
 

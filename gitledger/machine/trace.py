@@ -16,10 +16,11 @@ import shutil
 import subprocess
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Self
 
+from gitledger.dataclass import dataclass
 from gitledger.errors import MachineError
 from gitledger.machine.strace import BLINDING
 
@@ -107,7 +108,7 @@ def _settled(file: Path) -> bytes:
     return data
 
 
-@dataclass
+@dataclass(slots=True)
 class Tracing:
     """One traced command: where its trace goes, and how much of it was kept.
 

@@ -62,7 +62,7 @@ class FlightNote:
 
     def encode(self) -> dict[str, Any]:
         """Return it as JSON holds it."""
-        told = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
+        told = {name: getattr(self, name) for name in self.__dataclass_fields__}
         earlier = None if self.earlier is None else dataclasses.astuple(self.earlier)
         return {**told, "earlier": earlier, "started_at": format_time(self.started_at)}
 
