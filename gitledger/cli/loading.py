@@ -3,8 +3,8 @@
 Some modules of the standard library are loaded by others at their start and hardly ever used: here they are loaded
 once they are. Click loads `inspect`, with half a compiler behind it, and asks it to trim the help of each option;
 `uuid`, which click loads for a type of options that we have none of, asks `platform` for the system's name;
-`pathlib` and rooms of ours have a function of `urllib.parse` at hand for the few addresses there are. They are a
-third of what it takes to load click.
+`pathlib` and rooms of ours have a function of `urllib.parse` at hand for the few addresses there are; `shutil`
+looks whether `bz2` and `lzma` can be loaded, for archives. They are a third of what it takes to load click.
 """
 
 from __future__ import annotations
@@ -88,7 +88,9 @@ def _of(name: str, *functions: str) -> dict[str, Callable[..., object]]:
 
 
 _SELDOM_USED: Mapping[str, Mapping[str, Callable[..., object]]] = {
+    "bz2": {},
     "inspect": {"cleandoc": trimmed},
+    "lzma": {},
     "platform": {"system": system_name},
     "urllib.parse": _of("urllib.parse", "quote_from_bytes", "urlsplit"),
 }

@@ -66,8 +66,8 @@ def run(make_project):
 )
 def test_what_everyday_commands_hardly_use_stays_unloaded(run, words):
     (kept, loaded), done = run(SEEN, *words)
-    assert kept == ["inspect", "platform", "urllib.parse"], done.stderr
-    assert not {"dis", "ast", "tokenize", "ipaddress"} & set(loaded)
+    assert kept == ["bz2", "inspect", "lzma", "platform", "urllib.parse"], done.stderr
+    assert not {"dis", "ast", "tokenize", "ipaddress", "_bz2", "_lzma"} & set(loaded)
 
 
 def test_help_of_a_command_is_what_click_writes_without_any_of_it(run):
@@ -80,7 +80,7 @@ def test_help_of_a_command_is_what_click_writes_without_any_of_it(run):
 ASKED = """\
 import json, sys, threading
 from gitledger.cli.loading import Deferred, defer_seldom_used
-for name in ("inspect", "platform", "urllib.parse"):
+for name in ("bz2", "inspect", "lzma", "platform", "urllib.parse"):
     sys.modules.pop(name, None)
 defer_seldom_used()
 import inspect, platform, urllib, urllib.parse
@@ -103,6 +103,10 @@ assert not any(isinstance(sys.modules[name], Deferred) for name in ("inspect", "
 assert inspect.cleandoc(" a\\n  b") == "a\\nb"
 from inspect import getdoc, cleandoc
 from urllib.parse import urlencode
+import bz2, lzma, shutil, tarfile
+assert isinstance(bz2, Deferred) and isinstance(lzma, Deferred)
+assert bz2.decompress(bz2.compress(b"a")) == lzma.decompress(lzma.compress(b"a")) == b"a"
+assert "bztar" in dict(shutil.get_archive_formats())
 try:
     inspect.unheard_of
 except AttributeError as error:
