@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from gitledger.manifest.entry import ROOT, Entry, join_path
-from gitledger.manifest.facts import TreeFacts
+from gitledger.manifest.facts import StoredFolders
 from gitledger.manifest.pattern import path_bytes
 from gitledger.manifest.resolve import Manifest
 from gitledger.records.tree import TreeEntry
@@ -14,7 +14,7 @@ __all__ = ["changed_paths"]
 
 
 def changed_paths(
-    old: Manifest, new: Manifest, old_facts: TreeFacts, new_facts: TreeFacts, *, limit: int
+    old: Manifest, new: Manifest, old_facts: StoredFolders, new_facts: StoredFolders, *, limit: int
 ) -> tuple[str, ...]:
     """Return at most `limit` paths of files that changed, came or went, sorted; only trees that differ are read.
 
@@ -28,7 +28,7 @@ def changed_paths(
     return tuple(sorted(found, key=path_bytes))
 
 
-def _changes(old: Manifest, new: Manifest, old_facts: TreeFacts, new_facts: TreeFacts) -> Iterator[str]:
+def _changes(old: Manifest, new: Manifest, old_facts: StoredFolders, new_facts: StoredFolders) -> Iterator[str]:
     before, after = _by_path(old), _by_path(new)
     for path in sorted({*before, *after}, key=path_bytes):
         left, right = before.get(path), after.get(path)
@@ -54,7 +54,11 @@ def _found(entry: Entry | None) -> TreeEntry | None:
 
 
 def _descend(
-    path: str, left: TreeEntry | None, right: TreeEntry | None, old_facts: TreeFacts, new_facts: TreeFacts
+    path: str,
+    left: TreeEntry | None,
+    right: TreeEntry | None,
+    old_facts: StoredFolders,
+    new_facts: StoredFolders,
 ) -> Iterator[str]:
     pending = [(path, left, right)]
     while pending:
@@ -66,11 +70,16 @@ def _descend(
             yield path
         before = _children(path, left, old_facts)
         after = _children(path, right, new_facts)
-        names = sorted({*before, *after}, key=path_bytes, reverse=True)
-        pending.extend((join_path(path, name), before.get(name), after.get(name)) for name in names)
+        for stored in sorted({name for name, _ in before.items() ^ after.items()}, reverse=True):
+            name = stored.decode("utf-8", "surrogateescape")
+            pending.append(
+                (join_path(path, name), _child(name, before.get(stored)), _child(name, after.get(stored)))
+            )
 
 
-def _children(path: str, entry: TreeEntry | None, facts: TreeFacts) -> dict[str, TreeEntry]:
-    if entry is None or entry.kind != "tree":
-        return {}
-    return {child.name: child for child in facts.children(path)}
+def _children(path: str, entry: TreeEntry | None, facts: StoredFolders) -> Mapping[bytes, tuple[bytes, bytes]]:
+    return facts.stored(path) if entry is not None and entry.kind == "tree" else {}
+
+
+def _child(name: str, stored: tuple[bytes, bytes] | None) -> TreeEntry | None:
+    return None if stored is None else TreeEntry(int(stored[0], 8), name, stored[1].hex())

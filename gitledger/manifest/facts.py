@@ -7,12 +7,13 @@ should have and lacks is the implementation's error to raise.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from gitledger.records.ids import Digest
 from gitledger.records.tree import TreeEntry
 
-__all__ = ["ExtraFacts", "Folders", "TreeFacts"]
+__all__ = ["ExtraFacts", "Folders", "StoredFolders", "TreeFacts"]
 
 
 class Folders(Protocol):
@@ -33,6 +34,13 @@ class TreeFacts(Folders, Protocol):
 
     def blob(self, oid: str) -> bytes | None:
         """Return a blob's content, None where the repository lacks it."""
+
+
+class StoredFolders(Protocol):
+    """The tree of one commit as it is stored, for whoever compares large folders in which little differs."""
+
+    def stored(self, path: str) -> Mapping[bytes, tuple[bytes, bytes]]:
+        """Return mode (in octal digits) and binary id of what stands in the folder at `path`, by name."""
 
 
 class ExtraFacts(Folders, Protocol):

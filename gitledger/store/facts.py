@@ -6,7 +6,7 @@ Structurally what the manifest room asks for; it never learns where the facts co
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from functools import lru_cache
 from typing import TypeGuard
@@ -91,7 +91,7 @@ class TreeCache:
         while waiting:
             folder, mine, theirs = waiting.pop()
             paths.add(folder)
-            old, new = self._names(TreeId(mine)), self._names(TreeId(theirs))
+            old, new = self.names(TreeId(mine)), self.names(TreeId(theirs))
             for name in old.keys() | new.keys():
                 was, now = old.get(name), new.get(name)
                 if was == now:
@@ -105,7 +105,8 @@ class TreeCache:
                     turned.add(path)
         return Differing(frozenset(paths), frozenset(turned))
 
-    def _names(self, tree: TreeId) -> dict[bytes, tuple[bytes, bytes]]:
+    def names(self, tree: TreeId) -> dict[bytes, tuple[bytes, bytes]]:
+        """Return mode and binary id of a tree's entries by name, as they are stored. Raises as `entries` does."""
         names = self._by_name.get(tree)
         if names is None:
             names = self._by_name[tree] = unique_names(tree, self._read(tree))
@@ -119,7 +120,7 @@ class TreeCache:
         # Whatever else these bytes may hold, a tree with that entry holds these. Most look-ups end here.
         if tree not in self._by_name and b" %s\0" % stored not in self._read(tree):
             return None
-        found = self._names(tree).get(stored)
+        found = self.names(tree).get(stored)
         if found is None or stored.decode("utf-8", "surrogateescape") != name:
             return None
         mode, oid = found
@@ -225,6 +226,13 @@ class CommitFacts:
         if found is None or found.mode != MODE_FOLDER:
             return ()
         return self._cache.entries(TreeId(found.oid))
+
+    def stored(self, path: str) -> Mapping[bytes, tuple[bytes, bytes]]:
+        """Return mode and binary id of what `children` returns, by name and as it is stored."""
+        found = self.entry(path)
+        if found is None or found.mode != MODE_FOLDER:
+            return {}
+        return self._cache.names(TreeId(found.oid))
 
     def blob(self, oid: str) -> bytes | None:
         """Return a blob's content, or None where this clone lacks it."""

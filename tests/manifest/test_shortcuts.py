@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from gitledger.config.schema import ResultsConfig
 from gitledger.errors import ManifestError
 from gitledger.manifest.chain import CHAIN_FILES
+from gitledger.manifest.changes import changed_paths
 from gitledger.manifest.definition import Definition
 from gitledger.manifest.entry import Entry, parent_folders
 from gitledger.manifest.pattern import _part, compile_pattern, path_bytes
@@ -131,6 +133,28 @@ def found(call, *arguments):
         return list(call(*arguments))
     except ManifestError as error:
         return error.code, error.message
+
+
+@settings(max_examples=200, deadline=None)
+@given(history=histories(), scope=st.sampled_from([".", "src", "tests", "data"]), limit=st.sampled_from([2, 20]))
+def test_the_paths_that_changed_are_those_of_files_that_are_not_the_same(history, scope, limit):
+    objects = Objects()
+    cache = TreeCache(objects)
+    definition = Definition.undeclared(ShardKey("s"), paths=[scope], command=["ruff"], results=LINT)
+    for one, other in pairwise(history):
+        old, new = facts_of(objects, one, cache), facts_of(objects, other, cache)
+        try:
+            manifests = resolve(definition, old, None), resolve(definition, new, None)
+        except ManifestError:
+            continue
+        before, after = Plain(objects, one).files(), Plain(objects, other).files()
+        expected = [
+            path
+            for path in {*before, *after}
+            if before.get(path) != after.get(path) and (scope == "." or scope in (path, *parent_folders(path)))
+        ]
+        first = sorted(expected, key=lambda path: path_bytes(path).split(b"/"))[:limit]
+        assert changed_paths(*manifests, old, new, limit=limit) == tuple(sorted(first, key=path_bytes))
 
 
 names = st.text(st.characters(exclude_characters="/\0*?[\\", exclude_categories=()), min_size=1, max_size=5)

@@ -134,6 +134,15 @@ class Plain:
     def children(self, path: str) -> tuple[TreeEntry, ...]:
         return tuple(self._below.get(path, {}).values())
 
+    def files(self) -> dict[str, TreeEntry]:
+        """Return what is no folder, by its path."""
+        every = (
+            (f"{folder}/{name}".lstrip("/"), one)
+            for folder, below in self._below.items()
+            for name, one in below.items()
+        )
+        return {path: entry for path, entry in every if entry.mode != MODE_FOLDER}
+
     def blob(self, oid: str) -> bytes | None:
         return self._objects.blobs.get(oid)
 
