@@ -51,9 +51,6 @@ def command(
     git ledger verify v1.2.0 --json
     git ledger verify v1.2.0 --lanes
     """
-    from gitledger.report.coverage import coverage_lines
-    from gitledger.report.lanes import cell_lines
-    from gitledger.report.shards import verdict_text
     from gitledger.workflows.judge import policy_of, verify
     from gitledger.workflows.target import target_of
 
@@ -78,9 +75,14 @@ def command(
     if as_json:
         output.document(document())
     else:
+        from gitledger.report.coverage import coverage_lines
+        from gitledger.report.shards import verdict_text
+
         policy = policy_of(found.case)
         ignored = dict.fromkeys((*found.ignored, *(judged.release.ignored if judged else ())))
         if judged is not None and judged.release.cells:
+            from gitledger.report.lanes import cell_lines
+
             cells = cell_lines(judged.release.cells, color=output.color, width=output.width)
             output.result("\n".join(["lanes", *cells]))
         output.result(

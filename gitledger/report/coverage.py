@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
-from fractions import Fraction
-
 from gitledger.records.merged import CoverageClaim
 from gitledger.records.threshold import decimals_of, parse_threshold, rounded
 from gitledger.report.text import escaped, paint
@@ -52,6 +49,9 @@ def _percentages(claim: CoverageClaim) -> str:
         decimals = max(decimals, decimals_of(parse_threshold(claim.threshold)))
     if not claim.total:
         return "nothing measured"
+    from decimal import Decimal  # both are loaded by whoever shows a number
+    from fractions import Fraction
+
     exact = Fraction(100 * claim.covered, claim.total)
     compared = rounded(claim.covered, claim.total, decimals)
     text = f"{Decimal(compared.numerator) / Decimal(compared.denominator):.{decimals}f}%"
