@@ -30,6 +30,8 @@ Word = TypeVar("Word", bound=StrEnum)
 Json = object
 
 _TIME = re.compile(r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,9})?Z\Z")
+_SHORT = MAX_TEXT_BYTES // 4
+"""Characters that are within the limit of a text, however they are encoded."""
 _PLAIN_KEY = re.compile(r"\A[A-Za-z0-9_]{1,60}\Z")
 
 
@@ -237,11 +239,13 @@ class Reader:
 
     def opt_text(self, key: str, *, limit: int = MAX_TEXT_BYTES) -> str | None:
         """Return a string, or None where the field is null or absent."""
-        return self.text(key, limit=limit) if self.has(key) else None
+        return None if self._data.get(key) is None else self.text(key, limit=limit)
 
     def parsed(self, key: str, parse: Callable[[str], T]) -> T:
         """Return `parse` of the string; its `ValueError` becomes a decoding error at this path."""
-        value = self.text(key)
+        value = self._data.get(key)
+        if not isinstance(value, str) or len(value) > _SHORT:
+            value = self.text(key)
         try:
             return parse(value)
         except ValueError as error:
@@ -249,7 +253,7 @@ class Reader:
 
     def opt_parsed(self, key: str, parse: Callable[[str], T]) -> T | None:
         """Return `parse` of the string, or None where the field is null or absent."""
-        return self.parsed(key, parse) if self.has(key) else None
+        return None if self._data.get(key) is None else self.parsed(key, parse)
 
     def choice(self, key: str, words: type[Word]) -> Word:
         """Return the member of `words` that the string names."""
@@ -277,7 +281,7 @@ class Reader:
 
     def opt_integer(self, key: str, *, low: int = 0, high: int = MAX_INTEGER) -> int | None:
         """Return an integer, or None where the field is null or absent."""
-        return self.integer(key, low=low, high=high) if self.has(key) else None
+        return None if self._data.get(key) is None else self.integer(key, low=low, high=high)
 
     def number(self, key: str) -> float:
         """Return a finite number."""
@@ -290,6 +294,9 @@ class Reader:
 
     def boolean(self, key: str) -> bool:
         """Return true or false."""
+        value = self._data.get(key)
+        if value is True or value is False:
+            return value
         value = self.raw(key)
         if not isinstance(value, bool):
             fail(self._at(key), f"expected true or false, found {_kind(value)}")
@@ -301,11 +308,12 @@ class Reader:
 
     def child(self, key: str) -> Reader:
         """Return the object at `key`."""
-        return Reader(self.raw(key), self._at(key))
+        value = self._data.get(key)
+        return Reader(self.raw(key) if value is None else value, f"{self.path}.{key}")
 
     def opt_child(self, key: str) -> Reader | None:
         """Return the object at `key`, or None where the field is null or absent."""
-        return self.child(key) if self.has(key) else None
+        return None if self._data.get(key) is None else self.child(key)
 
     def items(self, key: str, *, limit: int) -> list[Json]:
         """Return the list at `key`, of at most `limit` items."""
@@ -322,6 +330,9 @@ class Reader:
 
     def texts(self, key: str, *, limit: int) -> tuple[str, ...]:
         """Return the strings of the list at `key`, at most `limit` of them."""
+        values = self._data.get(key)
+        if values == []:  # as most lists are
+            return ()
         found = []
         for i, item in enumerate(self.items(key, limit=limit)):
             if not isinstance(item, str):
@@ -333,7 +344,7 @@ class Reader:
 
     def opt_texts(self, key: str, *, limit: int) -> tuple[str, ...]:
         """Return the strings of the list at `key`; none where the field is null or absent."""
-        return self.texts(key, limit=limit) if self.has(key) else ()
+        return () if self._data.get(key) is None else self.texts(key, limit=limit)
 
     def integers(self, key: str, *, limit: int) -> tuple[int, ...]:
         """Return the integers, zero and up, of the list at `key`."""

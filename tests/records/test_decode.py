@@ -15,7 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitledger.errors import DecodeError
-from gitledger.records.decode import Reader, decode_base64, format_time, load_json, parse_time, shown
+from gitledger.records.decode import (
+    Reader,
+    byte_length,
+    decode_base64,
+    fail,
+    format_time,
+    load_json,
+    parse_time,
+    shown,
+)
 from gitledger.records.limits import MAX_JSON_DEPTH, MAX_NUMBER_CHARACTERS, MAX_TEXT_BYTES
 
 LIMIT = 1 << 20
@@ -347,6 +356,87 @@ WRONG_TYPES = {
 def test_a_value_of_another_type_is_refused_with_its_path(refused, getter, value):
     reader = Reader({"field": value}, "$.predicate")
     assert refused(getattr(reader, getter), "field").message.startswith("$.predicate.field: ")
+
+
+class Plain(Reader):
+    """A reader whose getters look at a field in one way alone, whatever it holds."""
+
+    def text(self, key, *, limit=MAX_TEXT_BYTES):
+        value = self.raw(key)
+        if not isinstance(value, str):
+            fail(f"{self.path}.{key}", f"expected a string, found {KINDS[type(value)]}")
+        if byte_length(value) > limit:
+            fail(f"{self.path}.{key}", f"{byte_length(value)} bytes, more than the limit of {limit}")
+        return value
+
+    def boolean(self, key):
+        value = self.raw(key)
+        if not isinstance(value, bool):
+            fail(f"{self.path}.{key}", f"expected true or false, found {KINDS[type(value)]}")
+        return value
+
+    def child(self, key):
+        return Plain(self.raw(key), f"{self.path}.{key}")
+
+    def texts(self, key, *, limit):
+        items = self.items(key, limit=limit)
+        return tuple(Plain({f"{key}[{i}]": item}, self.path).text(f"{key}[{i}]") for i, item in enumerate(items))
+
+    def parsed(self, key, parse):
+        value = self.text(key)
+        try:
+            return parse(value)
+        except ValueError as error:
+            fail(f"{self.path}.{key}", f"{error}; found {shown(value)}")
+
+
+KINDS = {
+    type(None): "null",
+    bool: "true or false",
+    int: "an integer",
+    float: "a number",
+    str: "a string",
+    list: "a list",
+    dict: "an object",
+}
+LONG = st.sampled_from(["x", "\u00e9", "\U0001f600"]).flatmap(
+    lambda letter: st.sampled_from([1, 4096, 4097, 8192, 8193, 16384, 16385]).map(letter.__mul__)
+)
+GETTERS = {
+    "text": lambda reader: reader.text("k"),
+    "short text": lambda reader: reader.text("k", limit=3),
+    "boolean": lambda reader: reader.boolean("k"),
+    "child": lambda reader: (reader.child("k").path, reader.child("k").has("a"), reader.child("k")._data),
+    "texts": lambda reader: reader.texts("k", limit=2),
+    "number of a text": lambda reader: reader.parsed("k", int),
+}
+OPTIONAL = {
+    "text": lambda reader: reader.opt_text("k"),
+    "boolean": lambda reader: reader.opt_boolean("k"),
+    "child": lambda reader: (child := reader.opt_child("k")) and (child.path, child._data),
+    "texts": lambda reader: reader.opt_texts("k", limit=2),
+    "number of a text": lambda reader: reader.opt_parsed("k", int),
+    "integer": lambda reader: reader.opt_integer("k", high=9),
+}
+NONE_THERE = {"texts": ()}
+
+
+def _got(get, reader):
+    try:
+        return get(reader)
+    except DecodeError as error:
+        return error.code, error.message if "more than the limit of 16384" not in error.message else "too long"
+
+
+@given(
+    st.fixed_dictionaries({}, optional={"k": JSON | LONG | st.lists(LONG | st.text(), max_size=3) | st.just("7")})
+)
+def test_getters_give_and_refuse_what_plain_ones_do(data):
+    for get in GETTERS.values():
+        assert _got(get, Reader(data)) == _got(get, Plain(data))
+    for name, get in OPTIONAL.items():
+        wanted = NONE_THERE.get(name) if data.get("k") is None else _got(get, Plain(data))
+        assert _got(get, Reader(data)) == wanted
 
 
 @pytest.mark.parametrize("getter", list(WRONG_TYPES))
