@@ -50,7 +50,7 @@ def _loaded(name: str) -> Any:
 
 def collect_seldom() -> None:
     """Look for cycles seldom: a command makes many values and hardly a cycle; so do the modules that it loads."""
-    gc.set_threshold(50_000, 20, 20)
+    gc.set_threshold(200_000, 20, 20)
 
 
 def defer_seldom_used() -> None:
