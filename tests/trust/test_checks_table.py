@@ -526,8 +526,8 @@ RULES = (
         "a user's name stays in its place of the address",
         "forges:names_that_could_leave_their_place_in_the_url_are_no_users",
         "trust/forges",
-        "if not colon or not _NAME.match(forge) or not _USER.match(user):",
-        "if not colon or not _NAME.match(forge):",
+        "if not colon or not re.match(_NAME, forge) or not re.match(_USER, user):",
+        "if not colon or not re.match(_NAME, forge):",
     ),
     # Signing (trust/sign.py, open_signer.py, keygen.py)
     _check(
