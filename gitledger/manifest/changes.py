@@ -29,12 +29,10 @@ def changed_paths(
 
 
 def _changes(old: Manifest, new: Manifest, old_facts: StoredFolders, new_facts: StoredFolders) -> Iterator[str]:
-    before, after = _by_path(old), _by_path(new)
+    before, after = _only_in(old, new), _only_in(new, old)
     for path in sorted({*before, *after}, key=path_bytes):
-        left, right = before.get(path), after.get(path)
-        if left != right:
-            at = "" if path == ROOT else path
-            yield from _descend(at, _found(left), _found(right), old_facts, new_facts)
+        at = "" if path == ROOT else path
+        yield from _descend(at, _found(before.get(path)), _found(after.get(path)), old_facts, new_facts)
     extra_before = {claim.path: claim for claim in old.extra or ()}
     extra_after = {claim.path: claim for claim in new.extra or ()}
     if old.extra is not None and new.extra is not None:
@@ -43,8 +41,9 @@ def _changes(old: Manifest, new: Manifest, old_facts: StoredFolders, new_facts: 
                 yield path
 
 
-def _by_path(manifest: Manifest) -> dict[str, Entry]:
-    return {entry.path: entry for entry in manifest.entries}
+def _only_in(one: Manifest, other: Manifest) -> dict[str, Entry]:
+    """Return the entries of one manifest that the other lacks, by their paths."""
+    return {entry.path: entry for entry in map(Entry.read, {*one.lines}.difference(other.lines))}
 
 
 def _found(entry: Entry | None) -> TreeEntry | None:

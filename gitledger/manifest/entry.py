@@ -39,12 +39,7 @@ class Entry(NamedTuple):
     @classmethod
     def of(cls, path: str, found: TreeEntry) -> Entry:
         """Return the line of what a commit's tree holds at `path` (empty: the root)."""
-        kind: Literal["blob", "tree", "commit"] = "blob"
-        if found.kind == "tree":
-            kind = "tree"
-        elif found.kind == "commit":
-            kind = "commit"
-        return cls(found.mode, kind, found.oid, path or ROOT)
+        return cls(found.mode, cast("Kind", found.kind), found.oid, path or ROOT)
 
     @classmethod
     def absent(cls, path: str) -> Entry:
