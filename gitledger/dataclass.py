@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import operator
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, FrozenInstanceError, field
 from functools import cache
@@ -26,6 +27,9 @@ __all__ = ["dataclass", "replace"]
 
 FEW = 4
 """So many values of a class are made before its `__init__` is written, which costs more than to fill these."""
+
+_BadChange = TypeError if sys.version_info >= (3, 13) else ValueError
+"""What `dataclasses.replace` refuses a change with, which it can't make."""
 
 if TYPE_CHECKING:
     from dataclasses import dataclass, replace
@@ -223,11 +227,11 @@ class _Recipe(Mapping[str, Field[Any]]):
         parts = self._read_parts()
         for name in self._passed:
             if name not in changes:
-                raise ValueError(f"InitVar {name!r} must be specified with replace()")
+                raise _BadChange(f"InitVar {name!r} must be specified with replace()")
         for name, part in parts:
             if not part.init:
                 if name in changes:
-                    raise ValueError(
+                    raise _BadChange(
                         f"field {name} is declared with init=False, it cannot be specified with replace()"
                     )
             elif name not in changes:

@@ -290,7 +290,7 @@ def test_what_is_only_passed_on_is_kept_nowhere_and_not_copied() -> None:
         assert [part.name for part in dataclasses.fields(one)] == ["value"]
         assert copy.deepcopy(one) == one
         for copied in (replace, dataclasses.replace):
-            with pytest.raises(ValueError, match="'seal' must be specified"):
+            with pytest.raises((TypeError, ValueError), match="'seal' must be specified"):
                 copied(one, value=2)
             assert copied(one, value=2, seal="wax").value == 2
         with pytest.raises(ValueError, match="unsealed"):
