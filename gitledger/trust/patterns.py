@@ -42,6 +42,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(f"{pieces[0]}{middle}.*{pieces[-1]}", re.DOTALL)
 
 
+@lru_cache(maxsize=256)
 def literal_names(patterns: str) -> frozenset[str]:
     """Return the entries of a list that stand for themselves: what it grants, as far as it can be listed.
 
