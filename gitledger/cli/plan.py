@@ -79,7 +79,6 @@ def command(
     session = enter(output, offline=offline, repo=repo, keeps=True)
     target = target_of(session, commit)
     with edits_of(session, target, begun=look.taken() if look else None) as edits:
-        from gitledger.report.shards import plan_text
         from gitledger.workflows.judge import planned
         from gitledger.workflows.unpublished import unpublished
 
@@ -93,6 +92,8 @@ def command(
     if as_json:
         output.document({**found.encode(), "unpublished": waiting})
     else:
+        from gitledger.report.shards import plan_text
+
         changes = [(str(item.key), item.paths) for item in found.uncommitted]
         commit = found.case.situation.commit
         output.result(plan_text(found.union, changes, commit=commit, color=output.color, width=output.width))

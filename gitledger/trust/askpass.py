@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,6 +25,8 @@ def asker(environ: Mapping[str, str], *, has_terminal: bool) -> Passphrase:
         prompt = f"Enter passphrase for key '{where}': "
         if program and (require in ("prefer", "force") or not has_terminal):
             return _ask_program(program, prompt, environ)
+        import getpass  # most keys need no passphrase
+
         return getpass.getpass(prompt).encode() if has_terminal and require != "force" else None
 
     return ask
