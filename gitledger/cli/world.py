@@ -70,7 +70,7 @@ def enter(
 ) -> Session:
     """Return the session of the repository that the command works in; `repo` is that, where it is `opened`.
 
-    `keeps`: configurations that were read before are not read again; not for whoever judges.
+    `keeps`: what was read and checked before is not read and checked again; not for whoever judges.
     """
     from gitledger.workflows.session import open_session
 

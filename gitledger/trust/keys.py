@@ -37,6 +37,7 @@ __all__ = [
 ]
 
 ED25519 = "ssh-ed25519"
+_ED25519_BLOB_BYTES = len(put_string(ED25519)) + len(put_string(bytes(32)))
 RSA = "ssh-rsa"
 SK_ED25519 = "sk-ssh-ed25519@openssh.com"
 SK_ECDSA = "sk-ecdsa-sha2-nistp256@openssh.com"
@@ -116,7 +117,8 @@ def decode_plain_key(blob: bytes) -> PublicKey:
     algorithm = reader.name()
     take_key_fields(reader, algorithm)
     reader.done()
-    _material(blob)
+    if algorithm != ED25519 or len(blob) != _ED25519_BLOB_BYTES:
+        _material(blob)  # of Ed25519 any 32 bytes are a key, and what loads one is loaded once it is used
     return PublicKey(blob=blob, algorithm=algorithm)
 
 

@@ -27,7 +27,7 @@ from gitledger.records.envelope import SIGNATURE_NAMESPACE, Envelope, decode_lin
 from gitledger.records.ids import CommitId, RecordId
 from gitledger.records.statement import Statement
 from gitledger.trust.certificates import decode_key
-from gitledger.trust.keys import PublicKey, SignatureFacts, check_signature
+from gitledger.trust.keys import ED25519, PublicKey, SignatureFacts, check_signature
 from gitledger.trust.sshsig import SshSig, signed_data
 
 __all__ = ["REASONS", "Opened", "Rejected", "Unsigned", "Verified", "check_sshsig", "open_record"]
@@ -46,9 +46,10 @@ REASONS = frozenset(
 """Why a line is no record, a closed list."""
 
 _SEAL = object()
-"""Only this module holds it, so only a checked signature becomes `Verified`; a test or a caller that builds one by
-hand, or copies one with `dataclasses.replace`, fails at once. It guards against mistakes, not against an attacker
-who runs code here: against that one nothing would help."""
+"""Only this module holds it, so only a checked signature becomes `Verified`, or one of which the caller of
+`open_record` says that it was checked before; a test or a caller that builds one by hand, or copies one with
+`dataclasses.replace`, fails at once. It guards against mistakes, not against an attacker who runs code here:
+against that one nothing would help."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,16 +109,21 @@ class Rejected:
 Opened = Verified | Unsigned | Rejected
 
 
-def open_record(line: bytes, *, commit: CommitId | None = None) -> Opened:
+def open_record(line: bytes, *, commit: CommitId | None = None, was_good: bool = False) -> Opened:
     """Return what one line of a note is, never raising for what it holds.
 
-    With `commit`, a record about any other commit is rejected as misplaced: place proves nothing.
+    With `commit`, a record about any other commit is rejected as misplaced: place proves nothing. `was_good`: the
+    signature of this very line was found good before, and an Ed25519 one needs no second look. Whoever judges MUST
+    NOT say so of what it has only read somewhere.
     """
     try:
         envelope = decode_line(line)
     except DecodeError as error:
         return Rejected(line=line, record=None, reason="malformed", detail=error.message)
-    opened = _open_unsigned(line, envelope) if envelope.signature is None else _open_signed(line, envelope)
+    signature = envelope.signature
+    opened = (
+        _open_unsigned(line, envelope) if signature is None else _open_signed(line, envelope, was_good=was_good)
+    )
     if isinstance(opened, Rejected) or commit is None or opened.statement.subject.commit == commit:
         return opened
     return Rejected(
@@ -144,11 +150,11 @@ def _open_unsigned(line: bytes, envelope: Envelope) -> Unsigned | Rejected:
     return Unsigned(line=line, envelope=envelope, statement=statement)
 
 
-def _open_signed(line: bytes, envelope: Envelope) -> Verified | Rejected:
+def _open_signed(line: bytes, envelope: Envelope, *, was_good: bool) -> Verified | Rejected:
     signature = envelope.signature
     assert signature is not None  # noqa: S101 - narrows the type; open_record has just asked
     try:
-        key, facts = check_sshsig(signature.blob, envelope.signed_bytes())
+        key, facts = _signed_by(signature.blob, envelope.signed_bytes(), was_good=was_good)
     except DecodeError as error:
         reason = error.code if error.code in REASONS else "malformed"
         return Rejected(line=line, record=envelope.id, reason=reason, detail=error.message)
@@ -184,11 +190,19 @@ def check_sshsig(
 
     Raises `DecodeError` with a code out of `REASONS`. That a key signed says nothing of whose key it is.
     """
+    return _signed_by(blob, message, namespace=namespace)
+
+
+def _signed_by(
+    blob: bytes, message: bytes, *, namespace: str = SIGNATURE_NAMESPACE, was_good: bool = False
+) -> tuple[PublicKey, SignatureFacts]:
     signature = SshSig.decode(blob)
     if signature.namespace != namespace:
         raise DecodeError(
             "wrong-namespace", f"signature: made for {signature.namespace[:60]!r}, not for {namespace!r}"
         )
     key = decode_key(signature.public_key)
+    if was_good and key.algorithm == ED25519 and key.certificate is None:
+        return key, SignatureFacts(algorithm=ED25519)
     signed = signed_data(message, namespace=namespace, hash_name=signature.hash_name)
     return key, check_signature(key, signed, signature.signature)

@@ -105,6 +105,8 @@ def planned(
     """Return what `plan` returns, with edits that are being looked for since `edits_of`."""
     case = gather(session, target, policy_from=policy_from, carry=carry)
     union = form_union(case.situation)
+    if session.kept_signatures is not None:
+        session.kept_signatures.keep()
     if edits is None:
         return Plan(case=case, union=union, uncommitted=())
     survey = found_beside(session.repo, target, edits)

@@ -16,7 +16,7 @@ from gitledger.store.repository import Repository
 from gitledger.store.union import NoteFault
 from gitledger.store.view import LedgerView
 from gitledger.trust.signers import Signers
-from gitledger.trust.verified import Opened, Rejected, open_record
+from gitledger.trust.verified import Opened, Rejected, Verified, open_record
 from gitledger.verdict.evidence import Evidence, sort_records
 from gitledger.verdict.memory import Memory
 from gitledger.verdict.situation import CoverageRule
@@ -209,7 +209,11 @@ class Known:
         """Return what `open_record` returns of a line that stands on a commit."""
         found = self._lines.get((commit, line))
         if found is None:
-            found = self._lines[commit, line] = open_record(line, commit=commit)
+            kept = self.session.kept_signatures
+            was_good = kept is not None and kept.has(line)
+            found = self._lines[commit, line] = open_record(line, commit=commit, was_good=was_good)
+            if kept is not None and not was_good and isinstance(found, Verified):
+                kept.add(line)
         return found
 
     def _read_ahead(self, placed: Placed) -> None:

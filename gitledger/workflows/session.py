@@ -13,6 +13,7 @@ from gitledger.store.inbox import TellAside
 from gitledger.store.kept_file import kept_path
 from gitledger.store.ledger import Ledger
 from gitledger.store.repository import Repository, open_repository
+from gitledger.workflows.kept_signatures import KeptSignatures
 
 __all__ = ["Session", "moment", "open_session"]
 
@@ -25,8 +26,8 @@ _UNSET = frozenset({"", "0", "false", "no", "off"})
 class Session:
     """One command's world. `now` gives aware UTC times; `home` is where a user's keys lie.
 
-    `offline`: forges are not asked; what they answered lately has to do. `kept_configs`: where configurations are
-    kept that were read before; None for whoever judges.
+    `offline`: forges are not asked; what they answered lately has to do. `kept_configs` and `kept_signatures`:
+    where configurations are kept that were read before, and which signatures were good; None for whoever judges.
     """
 
     repo: Repository
@@ -36,6 +37,7 @@ class Session:
     now: Callable[[], datetime]
     offline: bool = False
     kept_configs: Path | None = None
+    kept_signatures: KeptSignatures | None = None
 
 
 def open_session(
@@ -52,7 +54,7 @@ def open_session(
     """Return the session for the repository that `folder` lies in.
 
     `repo` is that repository, where it is open already. `aside` is told of records that are kept beside the notes,
-    since those could not be written. `keeps`: what was read of configurations before will do.
+    since those could not be written. `keeps`: what was read and checked before will do.
 
     It is offline where it is told to be, by `GITLEDGER_OFFLINE`, or by `git config gitledger.offline`.
     Raises `UsageError` where there is no repository, or where it can't be opened.
@@ -65,6 +67,7 @@ def open_session(
         home=home,
         now=now,
         kept_configs=kept_path(repo.common_dir, "configurations") if keeps else None,
+        kept_signatures=KeptSignatures(kept_path(repo.common_dir, "signatures")) if keeps else None,
         offline=offline or _is_set(environ.get(OFFLINE_VARIABLE)) or _is_set(repo.config(OFFLINE_KEY)),
     )
 

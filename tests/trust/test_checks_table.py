@@ -108,8 +108,8 @@ RULES = (
         "what is signed is the payload under its type, not the bare payload",
         "a:a_signature_over_the_bare_payload",
         "trust/verified",
-        "check_sshsig(signature.blob, envelope.signed_bytes())",
-        "check_sshsig(signature.blob, envelope.payload)",
+        "_signed_by(signature.blob, envelope.signed_bytes(), was_good=was_good)",
+        "_signed_by(signature.blob, envelope.payload, was_good=was_good)",
     ),
     # The signature's blob (trust/sshsig.py, trust/wire.py)
     _check(
