@@ -163,19 +163,22 @@ class _Recipe(Mapping[str, Field[Any]]):
         if self._parts is not None:
             return self._parts
         parts: list[tuple[str, Field[Any]]] = []
+        taken: dict[str, None] = {}
+        required: set[str] = set()
         for name in self._types:
             given = self._given.get(name, MISSING)
             part = given if isinstance(given, Field) else field(default=given)
             is_required = part.default is MISSING and part.default_factory is MISSING
             if part.init:
-                if is_required and not self._kw_only and len(self._required) < len(self._taken):
+                if is_required and not self._kw_only and len(required) < len(taken):
                     raise TypeError(f"non-default argument {name!r} follows default argument")
-                self._taken[name] = None
+                taken[name] = None
                 if is_required:
-                    self._required.add(name)
+                    required.add(name)
             if name not in self._passed:
                 parts.append((name, part))
-        self._parts = parts
+        self._taken, self._required = taken, required
+        self._parts = parts  # last: other threads go by it
         return parts
 
     def written_init(self) -> Callable[..., None]:

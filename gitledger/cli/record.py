@@ -97,7 +97,7 @@ def command(
     """
     repo = opened(output)
     look = None if capability is not None else BegunLook(output, repo)
-    session = enter(output, repo=repo, keeps=True)
+    session = enter(output, repo=repo)
 
     from gitledger.config.quantities import parse_duration
     from gitledger.workflows.asked import Asked, request_of
@@ -109,7 +109,7 @@ def command(
     head = head_of(session)
     named = () if shard is None else (shard if variant is None else f"{shard}@{variant}",)
     with beside_edits(output, session, head, named):
-        config = read_config(session.repo, head, session.kept_configs)
+        config = read_config(session.repo, head)
         if capability is not None:
             others = (
                 shard,

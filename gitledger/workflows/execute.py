@@ -125,7 +125,7 @@ def _in_folder(
             started=partial(load_ahead, session),
         )
     edits = Edits(session.repo.git)  # git looks at the tree while we read what the run left
-    from gitledger.workflows.aftermath import aftermath  # loaded ahead, while the command ran
+    from gitledger.workflows.aftermath import aftermath  # loaded before
 
     executed = aftermath(
         session, request, before, scene, ended, observed=observed, traced=traced, following=following

@@ -1,7 +1,8 @@
-"""Configurations that were read in this clone lately, kept for whoever plans or records next (`store.kept_file`).
+"""Configurations that were read in this clone lately, kept for the next plan (`store.kept_file`).
 
 A configuration is kept by the digest of its very text, and only once it was read without an error. Whoever judges
-reads the text itself: what could be written here by whatever runs in this clone decides no verdict.
+reads the text itself, and whoever records: whatever runs in this clone could write here, and would then decide a
+verdict, or in whose name a failure is signed.
 """
 
 from __future__ import annotations

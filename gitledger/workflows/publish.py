@@ -149,6 +149,6 @@ def _notes(session: Session) -> NotesConfig:
     if head is None:
         return NotesConfig()
     try:
-        return read_config(session.repo, head, session.kept_configs).notes
+        return read_config(session.repo, head).notes
     except ConfigError:
         return NotesConfig()

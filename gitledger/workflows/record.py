@@ -24,12 +24,14 @@ from gitledger.store.head_log import head_log
 from gitledger.store.worktree import WorkTreeState, survey
 from gitledger.suites.result import SuiteResult
 from gitledger.trust.signer import Signer
+from gitledger.workflows.ahead import load_before
 from gitledger.workflows.execute import execute
 from gitledger.workflows.flight import Flight
 from gitledger.workflows.notes_author import notes_identity, notes_message
 from gitledger.workflows.request import Before, RecordRequest
 from gitledger.workflows.scene import Executed
 from gitledger.workflows.session import Session
+from gitledger.workflows.spool import write_entry
 from gitledger.workflows.target import head_of, no_work_tree
 from gitledger.workflows.uncommitted import found_beside
 
@@ -75,6 +77,7 @@ def record(
     """
     if spool is None:
         notes_identity(session, request.notes)  # without one the receipt could not be stored
+    load_before()
     early = begun() if begun else None
     try:
         before = look(session, request.definition, edits=early) if before is None else before
@@ -85,7 +88,7 @@ def record(
     if looked is not None:
         looked(before)
     run = execute(session, request, before)
-    from gitledger.workflows.compose import draft  # loaded ahead, while the command ran
+    from gitledger.workflows.compose import draft  # loaded before
 
     drafted = draft(session, request, signer, before, run)
     seen = survey(session.repo.git) if run.after is None else run.after.survey()
@@ -111,7 +114,7 @@ def keep(
     """Return what was recorded of a run: its receipt signed and stored, or put into a spool."""
     from gitledger.trust.sign import sign_payload
 
-    store = _to_ledger(session, request) if spool is None else _to_spool(spool)
+    store = _to_ledger(session, request) if spool is None else partial(write_entry, spool)
     payload = receipt.encode()
     error = None
     with turn:
@@ -154,13 +157,6 @@ def _changed_ns(path: Path) -> int:
         return path.lstat().st_ctime_ns
     except OSError:
         return 0
-
-
-def _to_spool(folder: Path) -> Callable[[ShardReceipt, Envelope, Sequence[bytes]], None]:
-    """Return what puts a receipt into a folder."""
-    from gitledger.workflows.spool import write_entry
-
-    return partial(write_entry, folder)
 
 
 def _to_ledger(

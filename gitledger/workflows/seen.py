@@ -24,6 +24,8 @@ def see(session: Session, view: LedgerView) -> Marks:
     path = kept_path(session.repo.common_dir, "marks")
     known = read_marks(path, RULES, id_bytes)
     marks = view.marks(known, marks_of, session.repo.in_pack_order)
+    if known.rows and marks.rows < LEAST_KEPT:  # nobody kept them: what says so is not to be believed
+        marks = view.marks(Marks(id_bytes=id_bytes), marks_of, session.repo.in_pack_order)
     if marks.rows >= LEAST_KEPT and marks.names not in (known.names, _UNPLACED):
         write_marks(path, RULES, marks)
     return marks

@@ -23,7 +23,7 @@ def why_it_will_not_count(session: Session, key: PublicKey, *, policy_from: str 
     """
     commit = head_of(session) if policy_from is None else session.repo.resolve(policy_from)
     try:
-        policy = read_config(session.repo, commit, session.kept_configs).policy
+        policy = read_config(session.repo, commit).policy
         signers = read_signers(session.repo, commit)
     except ConfigError:
         return ""  # whoever judges says so; a run is recorded all the same

@@ -9,6 +9,7 @@ import operator
 import pickle
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import InitVar, field
 from typing import Any, ClassVar
@@ -376,3 +377,29 @@ def test_no_method_is_written_before_it_is_called_often() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
+
+
+def test_threads_that_make_the_first_values_of_a_class_at_once_make_the_same():
+    """What is found out of a class at its first value is there for all threads or for none."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    made: list[object] = []
+    try:
+        for _ in range(200):
+            namespace = {"__annotations__": dict.fromkeys("abcd", "int"), "c": 3, "d": 4}
+            kind = dataclass(slots=True, frozen=True)(type("Made", (), namespace))
+            begin = threading.Barrier(6)
+
+            def make(kind: Any = kind, begin: threading.Barrier = begin) -> None:
+                begin.wait(10)
+                value = kind(1, 2)
+                made.append((value.a, value.b, value.c, value.d))
+
+            threads = [threading.Thread(target=make) for _ in range(6)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(10)
+    finally:
+        sys.setswitchinterval(interval)
+    assert made == [(1, 2, 3, 4)] * 1200

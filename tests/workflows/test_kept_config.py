@@ -1,4 +1,4 @@
-"""A configuration that was read once is not read again by plan and record; whoever judges reads its very text."""
+"""A configuration that was read once is not read again by plan; whoever records or judges reads its very text."""
 
 from __future__ import annotations
 
@@ -45,32 +45,48 @@ def text(number: int) -> bytes:
     return CONFIG.replace("demo", f"demo-{number}").encode()
 
 
-def test_plan_and_record_read_yaml_once(project, kept, no_yaml):
+def test_plan_reads_yaml_once(project, kept, no_yaml):
     first = project.ledger("plan", "--json").out
     assert kept.exists()
     assert project.ledger("plan", "--json", env=no_yaml).out == first
-    project.ledger("record", "--shard", "lint", env=no_yaml)
-    assert project.plan() == {"lint": ("fresh", "recorded")}
 
 
-def test_whoever_judges_reads_the_text_itself(project, no_yaml):
+def test_whoever_records_or_judges_reads_the_text_itself(project, no_yaml):
     project.ledger("plan")
     project.record("lint")
-    for words in (["verify"], ["merge"], ["export", "junit"]):
+    for words in (["record", "--shard", "lint"], ["run"], ["verify"], ["merge"], ["export", "junit"]):
         done = project.ledger(*words, env=no_yaml, expect=None)
         assert "YAML was read" in done.err, words
 
 
+def forge(kept, **changes: str) -> None:
+    """Keep another configuration for the text that is committed, as whatever runs in a clone could."""
+    text = CONFIG
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    document = kept_config.read_document(text.encode(), source="forged")
+    kept_config._write(kept, next(iter(kept_config._read(kept))), document, {})
+
+
 def test_what_is_kept_decides_no_verdict(project, kept):
-    """Whatever runs in a clone can write there: here a policy that takes anything, in place of the commit's."""
-    lax = CONFIG.replace("allow_carried: true", "allow_carried: true, allow_unsigned: true").encode()
     project.ledger("record", "--shard", "lint", "--unsigned")
     before = project.ledger("verify", "--json", expect=1).document
     project.ledger("plan")
-    forged = kept_config.read_document(lax, source="forged")
-    digest = next(iter(kept_config._read(kept)))
-    kept_config._write(kept, digest, forged, {})
+    forge(kept, allow_carried="allow_unsigned: true, allow_carried")
     assert project.ledger("verify", "--json", expect=1).document == before
+
+
+def test_what_is_kept_does_not_decide_in_whose_name_a_failure_is_signed(project, kept):
+    """A failure that was recorded for another repository would be passed over, and what passed before it carried."""
+    project.record("lint")
+    project.plan()
+    forge(kept, demo="another")
+    project.repo.commit({"README.md": "x\n"})
+    (project.path / "bad").touch()
+    project.record("lint", expect=1)
+    (project.path / "bad").unlink()
+    assert project.verify() == ("failed", {"not-green"})
 
 
 @pytest.mark.parametrize(

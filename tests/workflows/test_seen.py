@@ -371,6 +371,18 @@ def test_few_notes_are_not_kept(bare_world: World, monkeypatch):
     assert bare_world.files == []
 
 
+def test_what_is_said_of_few_notes_is_not_believed(bare_world: World, monkeypatch):
+    """Nobody keeps marks of so few: whatever runs in the clone could have written that there is nothing to see."""
+    bare_world.hang({(0, -1, 0), (1, -1, 1)})
+    session = bare_world.session()
+    see(session, session.ledger.view())
+    assert len(bare_world.files) == 1
+    read: list[Any] = []
+    monkeypatch.setattr(seen_module, "marks_of", lambda lines: read.append(lines) or marks_of(lines))
+    monkeypatch.setattr(seen_module, "LEAST_KEPT", 3)
+    assert see(session, session.ledger.view()).rows == len(read) == 2
+
+
 def test_folders_that_repeat_themselves_are_read_by_other_rules_and_never_kept(bare_world: World):
     bare_world.hang({(0, -1, 0)})
     session = bare_world.session()
