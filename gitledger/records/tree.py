@@ -9,6 +9,8 @@ from gitledger.dataclass import dataclass
 from gitledger.records.ids import CommitId, TreeId
 
 __all__ = [
+    "FILE_MODES",
+    "MODES",
     "MODE_EXECUTABLE",
     "MODE_FILE",
     "MODE_FOLDER",
@@ -23,6 +25,10 @@ MODE_EXECUTABLE = 0o100755
 MODE_SYMLINK = 0o120000
 MODE_FOLDER = 0o040000
 MODE_GITLINK = 0o160000
+FILE_MODES = frozenset({MODE_FILE, MODE_EXECUTABLE, 0o100664})
+"""What git checks out as a regular file; it wrote the last of them long ago, and still reads it."""
+MODES = FILE_MODES | {MODE_SYMLINK, MODE_FOLDER, MODE_GITLINK}
+"""Every mode that git has ever written into a tree."""
 
 
 class TreeEntry(NamedTuple):

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import cast
 
 from gitledger.dataclass import dataclass
-from gitledger.errors import StoreError, UsageError
+from gitledger.errors import ConfigError, StoreError, UsageError
 from gitledger.records.ids import BlobId, CommitId, TreeId
-from gitledger.records.tree import MODE_EXECUTABLE, MODE_FILE, MODE_FOLDER, CommitInfo
+from gitledger.records.tree import FILE_MODES, MODE_FOLDER, MODE_SYMLINK, CommitInfo, TreeEntry
 from gitledger.store.early_look import FACTS_WORDS, SETTINGS_WORDS, EarlyLook
 from gitledger.store.encoding import ID_BYTES, object_missing, refuse_unsound
 from gitledger.store.git import Git, GitDone
@@ -203,32 +203,37 @@ class Repository:
         return identity
 
     def file_at(self, commit: CommitId, path: str) -> bytes | None:
-        """Return the content of a regular file in a commit's tree, None where `path` is none there.
+        """Return the content of a regular file in a commit's tree, None where nothing stands at `path`.
 
         Raises `UsageError` `unknown-commit`, and `StoreError` `object-missing` where the tree names an object that
-        this clone lacks: absent and not at hand are different things.
+        this clone lacks: absent and not at hand are different things. So is what is there and is no regular file
+        (`ConfigError` `file-malformed`): a checkout reads something there, and links are not followed here.
         """
         tree = self.commit(commit).tree
         *folders, name = path.split("/")
-        for folder in folders:
-            found = self._entry(tree, folder, frozenset({MODE_FOLDER}))
-            if found is None:
+        for depth, folder in enumerate(folders, 1):
+            found = self._entry(tree, folder)
+            if found is None or found.mode in FILE_MODES:  # below a file there is nothing
                 return None
-            tree = TreeId(found)
-        blob = self._entry(tree, name, frozenset({MODE_FILE, MODE_EXECUTABLE}))
-        if blob is None:
+            if found.mode != MODE_FOLDER:
+                raise _no_regular_file(commit, "/".join(folders[:depth]), found)
+            tree = TreeId(found.oid)
+        entry = self._entry(tree, name)
+        if entry is None:
             return None
-        content = self.objects.read_blob(BlobId(blob))
+        if entry.mode not in FILE_MODES:
+            raise _no_regular_file(commit, path, entry)
+        content = self.objects.read_blob(BlobId(entry.oid))
         if content is None:
-            raise object_missing("blob", blob)
+            raise object_missing("blob", entry.oid)
         return content
 
-    def _entry(self, tree: TreeId, name: str, modes: frozenset[int]) -> str | None:
+    def _entry(self, tree: TreeId, name: str) -> TreeEntry | None:
         entries = self.objects.read_tree(tree)
         if entries is None:
             raise object_missing("tree", tree)
         refuse_unsound(tree, entries)
-        return next((entry.oid for entry in entries if entry.name == name and entry.mode in modes), None)
+        return next((entry for entry in entries if entry.name == name), None)
 
     def distances(self, target: CommitId, wanted: Collection[CommitId]) -> dict[CommitId, int]:
         """Return the least number of parent edges from `target` to each of `wanted` that is it or an ancestor.
@@ -390,6 +395,13 @@ def _boundary(common_dir: Path) -> frozenset[CommitId]:
             "object-corrupt", f"{common_dir / 'shallow'} can't be read: {error}", "git fsck"
         ) from error
     return frozenset(map(CommitId, text.split()))
+
+
+def _no_regular_file(commit: CommitId, path: str, entry: TreeEntry) -> ConfigError:
+    """Return the error of an entry that stands where a file, or the folder of one, would be read."""
+    what = {MODE_SYMLINK: "a symbolic link", MODE_FOLDER: "a folder"}.get(entry.mode, "a submodule")
+    message = f"commit {commit[:12]}: {path!a} is {what} and no regular file"
+    return ConfigError("file-malformed", message, f"commit the file itself in place of {path!a}")
 
 
 def _clean(text: str | None) -> str:

@@ -16,7 +16,7 @@ from gitledger.manifest.replay import Answers, Followed, Replays
 from gitledger.manifest.resolve import Manifest
 from gitledger.records.ids import BlobId, CommitId, Digest, ShardKey
 from gitledger.records.receipt import ExtraClaim
-from gitledger.records.tree import MODE_EXECUTABLE, MODE_FILE
+from gitledger.records.tree import FILE_MODES
 from gitledger.store.extras import ExtraFiles
 from gitledger.store.facts import CommitFacts, TreeCache
 from gitledger.store.meanwhile import Meanwhile
@@ -174,7 +174,7 @@ class Inputs:
     def blob(self, path: str) -> BlobId | None:
         """Return the blob of a regular file at the target, None where there is none."""
         entry = self.facts(self.target).entry(path)
-        return BlobId(entry.oid) if entry is not None and entry.mode in (MODE_FILE, MODE_EXECUTABLE) else None
+        return BlobId(entry.oid) if entry is not None and entry.mode in FILE_MODES else None
 
     def shards(self, redefined: frozenset[ShardKey]) -> tuple[TargetShard, ...]:
         """Return every declared shard as it stands at the target."""

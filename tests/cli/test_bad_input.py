@@ -808,7 +808,7 @@ def a_configuration_that_was_never_committed(place):
     place.args = RECORD
 
 
-@case(2, "no-config")
+@case(2, "file-malformed")
 def a_configuration_that_is_a_symlink(place):
     (place.path / CONFIG).unlink()
     (place.path / CONFIG).symlink_to("/etc/passwd")
@@ -816,7 +816,7 @@ def a_configuration_that_is_a_symlink(place):
     place.args = ["verify"]
 
 
-@case(2, "no-config")
+@case(2, "file-malformed")
 def a_configuration_that_is_a_folder(place):
     (place.path / CONFIG).unlink()
     place.commit(f"{CONFIG}/file", "")

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from gitledger.errors import StoreError, UsageError
+from gitledger.errors import ConfigError, StoreError, UsageError
 from gitledger.records.ids import CommitId
 from gitledger.store.history import distances, is_cut
 from gitledger.store.objects import Identity
@@ -194,8 +194,38 @@ def test_files_of_a_commit(git_repo, opened):
     head = CommitId(git_repo.commit({"d/e/f": b"\0x", "run.sh": "#!"}))
     assert opened.file_at(head, "d/e/f") == b"\0x"
     assert opened.file_at(head, "a") == b"1"
-    for path in ("d", "d/e", "d/e/f/g", "absent", "", "/a", "d//e/f", "../a", "link", "a/"):
+    for path in ("d/e/f/g", "absent", "", "/a", "d//e/f", "../a", "a/"):
         assert opened.file_at(head, path) is None, path
+
+
+def test_what_is_there_and_is_no_regular_file_is_an_error_and_not_an_absent_file(git_repo, opened):
+    (git_repo.path / "link").symlink_to("a")
+    (git_repo.path / "linked").symlink_to("d")
+    git_repo.commit({"d/e/f": "x"})
+    git_repo.git("update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},sub")
+    git_repo.git("commit", "-q", "-m", "a submodule")
+    head = CommitId(git_repo.git("rev-parse", "HEAD"))
+    cases = {
+        "link": "'link' is a symbolic link",
+        "linked/e/f": "'linked' is a symbolic link",
+        "link/a": "'link' is a symbolic link",
+        "d": "'d' is a folder",
+        "d/e": "'d/e' is a folder",
+        "sub": "'sub' is a submodule",
+        "sub/a": "'sub' is a submodule",
+    }
+    for path, what in cases.items():
+        with pytest.raises(ConfigError, match=what) as caught:
+            opened.file_at(head, path)
+        assert caught.value.code == "file-malformed"
+
+
+def test_a_file_of_the_mode_that_git_wrote_long_ago_is_a_file(git_repo, opened):
+    blob = git_repo.git("rev-parse", "HEAD:a")
+    raw = b"100664 old\0" + bytes.fromhex(blob)
+    tree = git_repo.git("hash-object", "-t", "tree", "-w", "--literally", "--stdin", input=raw)
+    commit = CommitId(git_repo.git("commit-tree", "-m", "old", tree))
+    assert opened.file_at(commit, "old") == b"1"
 
 
 def test_a_file_whose_blob_is_missing_is_an_error_and_not_an_absent_file(git_repo, opened):

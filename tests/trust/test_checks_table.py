@@ -746,8 +746,8 @@ RULES = (
         "configuration and signers are regular files",
         "w:a_configuration_behind_a_symlink w:signers_behind_a_symlink",
         "store/repository",
-        "frozenset({MODE_FILE, MODE_EXECUTABLE}))",
-        "frozenset({MODE_FILE, MODE_EXECUTABLE, 0o120000}))",
+        "if entry.mode not in FILE_MODES:",
+        "if entry.mode == MODE_FOLDER:",
     ),
     _check(
         "git is told to honour no replacement and no graft",

@@ -714,14 +714,14 @@ def a_variant_taken_out(stage):
     stage.record_of("it@a")
 
 
-@attack("error no-config")
+@attack("error file-malformed")
 def a_configuration_behind_a_symlink(stage):
     (stage.path / ".gitledger/config.yaml").rename(stage.path / "loose.yaml")
     (stage.path / ".gitledger/config.yaml").symlink_to("../loose.yaml")
     stage.trust()
 
 
-@attack("error no-signers")
+@attack("error file-malformed")
 def signers_behind_a_symlink(stage):
     (stage.path / ".gitledger/allowed_signers").rename(stage.path / "loose")
     (stage.path / ".gitledger/allowed_signers").symlink_to("../loose")

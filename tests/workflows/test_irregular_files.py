@@ -1,0 +1,68 @@
+"""A symbolic link or a folder where a file decides: it is refused, and never read as a file that isn't there."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+
+def put(stage, path: str, kind: str, text: str) -> None:
+    """Commit on the trusted branch a link to a file with that text, or a folder, or the file itself."""
+    place = stage.repo.path / path
+    place.unlink(missing_ok=True)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if kind == "link":
+        stage.repo.write("sec/real", text)
+        place.symlink_to("../" * path.count("/") + "sec/real")
+    elif kind == "folder":
+        stage.repo.write(f"{path}/one", text)
+    elif kind == "linked folder":
+        shutil.move(place.parent, stage.repo.path / "moved")
+        stage.repo.write(f"moved/{place.name}", text)
+        place.parent.symlink_to("moved")
+    else:
+        stage.repo.write(path, text)
+    stage.trust()
+
+
+@pytest.mark.parametrize("kind", ["link", "folder"])
+@pytest.mark.parametrize("policy_from", ["trusted", None])
+def test_revoked_keys_that_are_no_regular_file_are_not_taken_for_none(stage, kind, policy_from):
+    put(stage, ".gitledger/revoked_keys", kind, stage.project.public("alice") + "\n")
+    stage.record()
+    passed, said = stage.verdict(policy_from=policy_from)
+    assert not passed
+    assert "error file-malformed" in said
+    assert "'.gitledger/revoked_keys' is a " in said
+
+
+def test_revoked_keys_as_a_plain_file_revoke(stage):
+    put(stage, ".gitledger/revoked_keys", "file", stage.project.public("alice") + "\n")
+    stage.record()
+    passed, said = stage.verdict()
+    assert not passed
+    assert "key-revoked" in said
+
+
+@pytest.mark.parametrize("path", [".gitledger/config.yaml", ".gitledger/allowed_signers"])
+@pytest.mark.parametrize("kind", ["link", "linked folder"])
+def test_configuration_and_signers_that_are_no_regular_file_are_named(stage, path, kind):
+    stage.record()
+    put(stage, path, kind, (stage.repo.path / path).read_text())
+    passed, said = stage.verdict()
+    assert not passed
+    named = path if kind == "link" else ".gitledger"
+    assert f"'{named}' is a symbolic link and no regular file" in said
+
+
+@pytest.mark.parametrize("key", ["expected_skips", "required_tests"])
+@pytest.mark.parametrize("kind", ["link", "folder"])
+def test_a_list_that_policy_names_and_that_is_no_regular_file_is_named(stage, key, kind):
+    stage.policy(f"{{{key}: ci/list.txt}}")
+    put(stage, "ci/list.txt", kind, "")
+    stage.record()
+    passed, said = stage.verdict()
+    assert not passed
+    assert "error file-malformed" in said
+    assert "'ci/list.txt' is a " in said
