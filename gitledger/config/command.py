@@ -11,13 +11,16 @@ import shlex
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-__all__ = ["pytest_arguments", "split_command"]
+__all__ = ["pytest_arguments", "split_command", "wrapped_arguments"]
 
 _ASSIGNMENT = re.compile(r"\A[A-Za-z_][A-Za-z0-9_]*=")
 _PYTHON = re.compile(r"\A(?:python|pypy)[0-9.]*\Z")
 _PLAIN = re.compile(r"[A-Za-z0-9_./=:,+@%-]+(?: [A-Za-z0-9_./=:,+@%-]+)*\Z")
 """Words that neither a shell nor `shlex` reads as anything but themselves, with one space between them."""
 _EXPANSION = re.compile(r"\A\$(?:[A-Za-z_0-9@*#?!({$'\"-])")
+_PYTEST_WORD = re.compile(r"\A(?:pytest|py\.test)(?:-[0-9.]+)?\Z")
+_PYTEST_MODULE = re.compile(r"\A-[A-Za-z]*mpytest\Z")
+_MODULE_OPTION = re.compile(r"\A-[A-Za-z]*m\Z")
 _RUNNERS = frozenset({"uv", "poetry", "pipenv", "hatch", "pdm", "rye", "pixi"})
 # Options of the prefixes that take their value as a word of its own.
 _VALUED = {
@@ -137,6 +140,25 @@ def pytest_arguments(command: Sequence[str]) -> tuple[str, ...] | None:
         else:
             return None
     return None
+
+
+def wrapped_arguments(command: Sequence[str]) -> tuple[str, ...] | None:
+    """Return what follows pytest in a command that wraps it (`timeout 60 pytest …`), None where no word names it.
+
+    A guess, for who binds what the arguments name; `pytest_arguments` says what is plainly pytest. A word behind
+    an option may be its value (`srun -J pytest -c 8 pytest tests`): it counts where no other does.
+    """
+    found: int | None = None
+    for i, word in enumerate(command):
+        if _PYTEST_MODULE.match(word):
+            return tuple(command[i + 1 :])
+        if not _PYTEST_WORD.match(_program(word)):
+            continue
+        before = command[i - 1] if i else ""
+        if before == "--" or not before.startswith("-") or "=" in before or _MODULE_OPTION.match(before):
+            return tuple(command[i + 1 :])
+        found = i if found is None else found
+    return None if found is None else tuple(command[found + 1 :])
 
 
 def _program(word: str) -> str:

@@ -8,11 +8,12 @@ appears above a shard, is weakened or vanishes, changes the manifest.
 from __future__ import annotations
 
 import posixpath
+import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import field
 
-from gitledger.config.command import pytest_arguments
+from gitledger.config.command import pytest_arguments, wrapped_arguments
 from gitledger.dataclass import dataclass
 from gitledger.errors import ManifestError
 from gitledger.manifest.entry import Entry, join_path, parent_folders
@@ -36,6 +37,11 @@ CHAIN_FILES = (
 _NAMES = {name: name.encode("ascii") for name in CHAIN_FILES}
 _ADDOPTS = "PYTEST_ADDOPTS="
 _CONFIG_OPTIONS = ("-c", "--config-file")
+_CLUSTER = re.compile(r"-([a-bd-jlqs-zA-VX-Z]*)c(.*)\Z", re.DOTALL)
+"""`-c` behind flags in one word (`-qc FILE`); pytest's other short options take the rest of it as a value."""
+_FLAGS = frozenset("dfhlqsvxV")
+"""Flags of pytest and of xdist. Behind a plugin's, only a file that is there tells that `c` is an option too."""
+_SHELL_WORD = re.compile(r"[^\s;&|()<>'\"`]+")
 MAX_LINKS = 16
 """Symlinks followed from one chain file; git's own trees rarely hold two in a row."""
 MAX_ARGUMENT_FILES = 16
@@ -156,7 +162,15 @@ class _Arguments:
             raise ManifestError(
                 "chain-unbound", f"PYTEST_ADDOPTS in the command: {error}", "mend its quotes"
             ) from error
-        self._take([*options, *after] if after is not None else list(command[1:]), bases, pytest=after is not None)
+        if after is not None:
+            self._take([*options, *after], bases, pytest=True)
+            return
+        self._take(list(command[1:]), bases, pytest=False)
+        after = wrapped_arguments(command) or ()
+        before = command[: len(command) - len(after)]
+        folders = [path for word in before for path in self._existing(_value(word), [""], folder=True)]
+        self._take([*options, *after], ["", *folders], pytest=True)
+        self._take_guessed(before, bases)
 
     def _take(self, words: list[str], bases: Sequence[str], *, pytest: bool) -> None:
         read_files = 0
@@ -165,11 +179,45 @@ class _Arguments:
             if pytest and word.startswith("@") and len(word) > 1:
                 read_files += 1
                 words = [*self._argument_file(word[1:], bases, read_files), *words]
-            elif pytest and (config := _config_file(word, words)) is not None:
-                self.files.append(tuple(_inside(config, base) for base in bases))
+            elif pytest and (names := _config_names(word, words)):
+                self.files.append(tuple(_inside(name, base) for name in names for base in bases))
             else:
+                if pytest and _CLUSTER.match(word):
+                    self._take_present([word, *words[:1]], bases)
                 for path in self._existing(_value(word).split("::")[0], bases):
                     self.folders.add(path)
+
+    def _take_guessed(self, words: Sequence[str], bases: Sequence[str]) -> None:
+        """Bind the files that words name as pytest's options do, though it may not be pytest that gets them.
+
+        A script for a shell (`sh -c "cd sub && pytest -c FILE"`) is taken apart for its words.
+        """
+        self._take_present(words, bases)
+        inner = [piece.rpartition(_ADDOPTS)[2] for word in words for piece in _SHELL_WORD.findall(word)]
+        if inner != list(words):
+            inside = (posixpath.normpath(word) for word in inner if word and "\0" not in word)
+            folders = [path for path in inside if (entry := self.facts.entry(path)) and entry.kind == "tree"]
+            self._take_present(inner, [*bases, *folders])
+
+    def _take_present(self, words: Sequence[str], bases: Sequence[str], *, depth: int = 1) -> None:
+        """Bind those files that words name as `-c FILE` or `@FILE` do and that the tree holds."""
+        for i, word in enumerate(words):
+            is_list = word.startswith("@")
+            names = [word[1:]] if is_list else _config_names(word, list(words[i + 1 : i + 2]), known=False)
+            paths = [posixpath.normpath(posixpath.join(base, name)) for name in names if name for base in bases]
+            present = [path for path in paths if self._is_file(path)]
+            if present:
+                self.files.append(tuple(present))
+            if present and is_list:
+                lines = self._argument_file(word[1:], bases, depth)
+                self._take_present(lines, bases, depth=depth + 1)
+
+    def _is_file(self, path: str) -> bool:
+        if _leaves(path) or "\0" in path:
+            return False
+        self._refuse_links(path, last=False)
+        entry = self.facts.entry(path)
+        return entry is not None and entry.kind == "blob"
 
     def _argument_file(self, name: str, bases: Sequence[str], count: int) -> list[str]:
         """Bind `@FILE` and return its lines, each an argument (pytest 8.2)."""
@@ -196,9 +244,9 @@ class _Arguments:
             if entry is not None and (entry.kind == "tree" or not folder):
                 yield path if entry.kind == "tree" else posixpath.dirname(path)
 
-    def _refuse_links(self, path: str) -> None:
+    def _refuse_links(self, path: str, *, last: bool = True) -> None:
         """Raise where a path argument leads through a symlink: pytest reads the chain of where it points to."""
-        for above in (*parent_folders(path)[1:], path):
+        for above in (*parent_folders(path)[1:], *([path] if last else [])):
             entry = self.facts.entry(above)
             if entry is None:
                 return
@@ -213,14 +261,24 @@ def _value(word: str) -> str:
     return word.partition("=")[2]
 
 
-def _config_file(word: str, rest: list[str]) -> str | None:
-    """Return the file that a configuration option at `word` names; a value of its own is taken off `rest`."""
-    for option in _CONFIG_OPTIONS:
-        if word == option:
-            return rest.pop(0) if rest else None
+def _config_names(word: str, rest: list[str], *, known: bool = True) -> list[str]:
+    """Return what the file that a configuration option at `word` names may be called.
+
+    A value of its own is taken off `rest`. Of clusters, those of `known` flags alone.
+    """
+    if word in _CONFIG_OPTIONS:
+        return [rest.pop(0)] if rest else []
     if word.startswith("--config-file="):
-        return word.partition("=")[2]
-    return word[2:].removeprefix("=") if word.startswith("-c") and not word.startswith("--") else None
+        return [word.partition("=")[2]]
+    cluster = _CLUSTER.match(word)
+    if cluster is None or (known and not _FLAGS.issuperset(cluster[1])):
+        return []
+    if not cluster[2]:
+        return [rest.pop(0)] if rest else []
+    name = cluster[2].removeprefix("=")
+    return (
+        list(dict.fromkeys((name, cluster[2]))) if cluster[1] else [name]
+    )  # Python's parsers differ in `-qc=FILE`
 
 
 def _inside(name: str, base: str) -> str:

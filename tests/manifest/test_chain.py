@@ -90,6 +90,71 @@ def test_a_named_configuration_file_is_bound(repo: Any, manifest_at: Any, comman
     assert manifest_at(repo, ["src"], command=command).digest != before
 
 
+@pytest.mark.parametrize("kind", ["pytest", "junit"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["pytest", "-qc", "cfg/p.ini", "--rootdir=.", "tests"],
+        ["pytest", "-xvqccfg/p.ini"],
+        ["pytest", "-qc=cfg/p.ini"],
+        ["pytest", "-Sc", "cfg/p.ini"],
+        ["env", "PYTEST_ADDOPTS=-qc cfg/p.ini", "pytest"],
+        ["timeout", "60", "pytest", "-c", "cfg/p.ini", "tests"],
+        ["nice", "-n", "5", "python", "-m", "pytest", "-qc", "cfg/p.ini"],
+        ["python", "-mpytest", "-c", "cfg/p.ini"],
+        ["python", "-Impytest", "--config-file", "cfg/p.ini"],
+        ["python", "-um", "pytest", "--config-file=cfg/p.ini"],
+        ["srun", "-J", "pytest", "-c", "8", "pytest", "-c", "cfg/p.ini"],
+        ["xvfb-run", "-a", "pytest-3", "@args.txt"],
+        ["conda", "run", "-n", "pytest", "py.test", "-c=cfg/p.ini"],
+        ["timeout", "60", "env", "-C", "cfg", "pytest", "-cp.ini"],
+        ["timeout", "60", "env", "PYTEST_ADDOPTS=-c cfg/p.ini", "pytest"],
+        ["env", "PYTEST_ADDOPTS=-c cfg/p.ini", "make", "test"],
+        ["srun", "--export=ALL,PYTEST_ADDOPTS=-c cfg/p.ini", "pytest"],
+        ["./run-tests", "-qc", "cfg/p.ini"],
+        ["./run-tests", "--config-file=cfg/p.ini"],
+        ["./run-tests", "@args.txt"],
+        ["sh", "-c", "pytest -qc cfg/p.ini tests && true"],
+        ["bash", "-lc", "cd cfg; pytest -c 'p.ini'"],
+        ["sh", "-c", "PYTEST_ADDOPTS=-ccfg/p.ini pytest"],
+        ["env", "-S", "pytest -c cfg/p.ini"],
+    ],
+)
+def test_a_configuration_file_is_bound_in_clusters_of_options_and_behind_wrappers(
+    repo: Any, manifest_at: Any, command: list[str], kind: str
+) -> None:
+    rest = {"command": command, "results": ResultsConfig(kind, None if kind == "pytest" else "j.xml")}
+    repo.commit({"args.txt": "-qc\ncfg/p.ini\n"})
+    before = manifest_at(repo, ["src"], **rest).digest
+    repo.commit({"cfg/p.ini": "[pytest]\naddopts = -k nothing_at_all"})
+    assert manifest_at(repo, ["src"], **rest).digest != before
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["pytest", "-kc", "cfg/p.ini"],
+        ["timeout", "60", "pytest", "-mc", "tests"],
+        ["srun", "-c", "8", "pytest", "tests"],
+        ["srun", "-J", "pytest", "-c", "8", "pytest", "tests"],
+        ["sh", "-c", "make test"],
+        ["python", "-c", "import pytest; pytest.main()"],
+        ["./run-tests", "-c", "none.ini", "@none"],
+    ],
+)
+def test_what_names_no_configuration_binds_none(repo: Any, manifest_at: Any, command: list[str]) -> None:
+    entries = manifest_at(repo, ["src"], command=command).entries
+    assert not {entry.path for entry in entries if entry.kind == "blob"}
+
+
+def test_what_a_wrapped_pytest_is_given_in_a_file_is_read(repo: Any, manifest_at: Any) -> None:
+    command = ["timeout", "60", "pytest", "@args.txt"]
+    repo.commit({"args.txt": "tests/gpu/l1\n-q\n"})
+    before = manifest_at(repo, ["src"], command=command).digest
+    repo.commit({"tests/gpu/l1/conftest.py": "x"})
+    assert manifest_at(repo, ["src"], command=command).digest != before
+
+
 @pytest.mark.parametrize(
     "command",
     [
@@ -120,6 +185,11 @@ def test_path_arguments_bring_their_chain_however_they_are_spelled(
         (["pytest", "-c", "/etc/p.ini"], "path-outside"),
         (["pytest", "-c", "cfg/none.ini"], "chain-unbound"),
         (["pytest", "@none.txt"], "chain-unbound"),
+        (["pytest", "-qc", "cfg/none.ini"], "chain-unbound"),
+        (["timeout", "60", "pytest", "-c", "cfg/none.ini"], "chain-unbound"),
+        (["timeout", "60", "pytest", "-qc", "/etc/p.ini"], "path-outside"),
+        (["./run-tests", "@loop.txt"], "chain-unbound"),
+        (["./run-tests", "-clink/l1/test_a.py"], "symlinked-component"),
         (["pytest", "@loop.txt"], "chain-unbound"),
         (["env", "PYTEST_ADDOPTS='", "pytest"], "chain-unbound"),
         (["pytest", "link/l1"], "symlinked-component"),

@@ -42,6 +42,8 @@ COMMANDS = [
     ("pytest", "@args.txt"),
     ("env", "-C", "tests", "pytest", "a"),
     ("make", "tests"),
+    ("timeout", "60", "pytest", "-qc", "src/setup.cfg", "tests/a"),
+    ("sh", "-c", "cd src && pytest -c setup.cfg", "@args.txt"),
 ]
 
 definitions = st.builds(
