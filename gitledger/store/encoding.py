@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from itertools import chain
 
 from gitledger.errors import StoreError
 from gitledger.records.ids import BlobId, CommitId, TreeId
-from gitledger.records.tree import MODE_FOLDER, CommitInfo, TreeEntry
+from gitledger.records.tree import MODE_FOLDER, MODES, CommitInfo, TreeEntry
 from gitledger.store.objects import Identity
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
 ]
 
 ID_BYTES = {"sha1": 20, "sha256": 32}
+_SPELT_MODES = frozenset(b"%o" % mode for mode in MODES)
 _NO_NAMES = frozenset({"", ".", ".."})
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST = datetime(9999, 12, 31, tzinfo=UTC)
@@ -94,17 +95,26 @@ def unique_names(oid: str, raw: bytes) -> dict[bytes, tuple[bytes, bytes]]:
     """
     found = split_tree(oid, raw)
     names = {name: (mode, object_name) for mode, name, object_name in found}
-    if len(names) < len(found) or b"." in names or b".." in names or b"/" in b"\0".join(names):
+    is_odd = not _SPELT_MODES.issuperset({mode for mode, _ in names.values()})
+    if is_odd or len(names) < len(found) or b"." in names or b".." in names or b"/" in b"\0".join(names):
         refuse_unsound(oid, decode_tree(oid, raw))
     return names
 
 
-def refuse_unsound(oid: str, entries: Iterable[TreeEntry]) -> None:
+def refuse_unsound(oid: str, entries: Collection[TreeEntry]) -> None:
     """Raise `StoreError` `object-corrupt` for a tree in which a name stands twice, or is more than one component.
+
+    So too for an entry of a mode that git has never written.
 
     git never writes such trees (fsck.c, fsck_tree) but checks them out: a file `src/a` in the root lands inside
     the folder `src`, and of two entries of one name the last one lands. What looks a path up would see the other.
+    A mode it rounds (cache.h, canon_mode): `120777` lands as a symlink and `40755` as a folder, and what compares
+    modes would take either for a file.
     """
+    odd = next((entry for entry in entries if entry.mode not in MODES), None)
+    if odd is not None:
+        what = f"tree {oid} holds {odd.name[:80]!a} with mode {odd.mode:o}, which git never writes"
+        raise StoreError("object-corrupt", f"{what}: a checkout would not be what it says", "git fsck")
     names = [entry.name for entry in entries]
     if len(set(names)) == len(names) and not any("/" in name or name in _NO_NAMES for name in names):
         return

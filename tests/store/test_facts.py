@@ -100,6 +100,34 @@ def test_a_tree_that_git_never_writes_is_refused_by_whatever_reads_it(repo, obje
         assert caught.value.message.count("'") == 2, "the quotes around the name are in pairs"
 
 
+@pytest.mark.parametrize("mode", ["120777", "40755", "100640", "100600", "160755", "777", "0", "0120777"])
+def test_a_tree_with_a_mode_that_git_never_writes_is_refused_by_whatever_reads_it(repo, objects, mode):
+    blob = repo.git("hash-object", "-w", "--stdin", input=b"1")
+    raw = b"100644 a\0%b%b b\0%b" % (bytes.fromhex(blob), mode.encode(), bytes.fromhex(blob))
+    tree = TreeId(repo.git("hash-object", "-w", "-t", "tree", "--literally", "--stdin", input=raw))
+    for look in (
+        lambda: CommitFacts(objects, tree).entry("a"),
+        lambda: CommitFacts(objects, tree).entry("b"),
+        lambda: CommitFacts(objects, tree).entry("b/c"),
+        lambda: CommitFacts(objects, tree).named("", ("b", "c")),
+        lambda: CommitFacts(objects, tree).children(""),
+        lambda: CommitFacts(objects, tree).stored(""),
+        lambda: CommitFacts(objects, tree).differing(facts_of(repo, objects)),
+    ):
+        with pytest.raises(StoreError, match="holds 'b' with mode") as caught:
+            look()
+        assert caught.value.code == "object-corrupt"
+
+
+@pytest.mark.parametrize("mode", ["100664", "0100644", "0100664"])
+def test_modes_that_git_has_written_and_padded_ones_are_read(repo, objects, mode):
+    blob = repo.git("hash-object", "-w", "--stdin", input=b"1")
+    raw = b"%b a\0%b" % (mode.encode(), bytes.fromhex(blob))
+    tree = TreeId(repo.git("hash-object", "-w", "-t", "tree", "--literally", "--stdin", input=raw))
+    for found in (CommitFacts(objects, tree).entry("a"), *CommitFacts(objects, tree).children("")):
+        assert found == (int(mode, 8), "a", blob)
+
+
 def test_a_name_whose_bytes_stand_in_an_id_only_names_nothing(repo, objects):
     blob = bytes.fromhex(repo.git("hash-object", "-w", "--stdin", input=b"1"))
     raw = b"100644 a\0" + b" bee\0".ljust(20, b"x") + b"100644 b\0" + blob

@@ -736,6 +736,13 @@ RULES = (
         'if not any("/" in name or name in _NO_NAMES for name in names):',
     ),
     _check(
+        "a mode is one that git writes",
+        "workflows/odd_modes:what_stands_in_a_tree_with_a_mode_that_git_never_writes_is_given_no_verdict",
+        "store/encoding",
+        "if odd is not None:",
+        "if False:",
+    ),
+    _check(
         "an ambiguous name is no trusted ref",
         "w:a_tag_that_is_named_as_the_trusted_branch w:a_tag_that_is_named_as_a_remotes_branch",
         "store/repository",
