@@ -102,13 +102,13 @@ def _bound(folder: str, present: Sequence[TreeEntry], facts: TreeFacts) -> froze
     return frozenset(lines)
 
 
-def _bind(path: str, facts: TreeFacts, lines: set[bytes]) -> None:
-    """Bind a file, absent or present; where it is a symlink, what it points to as well."""
+def _bind(path: str, facts: TreeFacts, lines: set[bytes]) -> TreeEntry | None:
+    """Bind a file, absent or present; where it is a symlink, what it points to as well. Return what is there."""
     for _ in range(MAX_LINKS):
         found = facts.entry(path)
         lines.add((Entry.of(path, found) if found else Entry.absent(path)).line())
         if found is None or found.mode != MODE_SYMLINK:
-            return
+            return found
         path = _link_target(path, found, facts)
     raise ManifestError(
         "chain-unbound", f"{shown(path)}: a chain of more than {MAX_LINKS} symlinks", "make it a regular file"
@@ -223,12 +223,13 @@ class _Arguments:
         """Bind `@FILE` and return its lines, each an argument (pytest 8.2)."""
         paths = tuple(_inside(name, base) for base in bases)
         self.files.append(paths)
-        found = next((entry for path in paths if (entry := self.facts.entry(path)) is not None), None)
-        if found is None or count > MAX_ARGUMENT_FILES:
+        found = [entry for path in dict.fromkeys(paths) if (entry := _bind(path, self.facts, set())) is not None]
+        if not found or count > MAX_ARGUMENT_FILES:
             raise ManifestError(
                 "chain-unbound", f"arguments from {shown('@' + name)} can't be read", "commit that file"
             )
-        return (self.facts.blob(found.oid) or b"").decode("utf-8", "surrogateescape").splitlines()
+        texts = ((self.facts.blob(entry.oid) or b"").decode("utf-8", "surrogateescape") for entry in found)
+        return [line for text in texts for line in text.splitlines()]
 
     def _existing(self, text: str, bases: Sequence[str], *, folder: bool = False) -> Iterator[str]:
         """Yield the folders that `text`, taken as a path from each base, is or lies in."""

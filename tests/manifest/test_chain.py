@@ -156,6 +156,39 @@ def test_what_a_wrapped_pytest_is_given_in_a_file_is_read(repo: Any, manifest_at
 
 
 @pytest.mark.parametrize(
+    "command", [["pytest", "@link.txt"], ["timeout", "9", "pytest", "@link.txt"], ["t", "@link.txt"]]
+)
+def test_a_symlinked_file_of_arguments_is_read_where_it_points_to(
+    repo: Any, manifest_at: Any, command: list[str]
+) -> None:
+    """The link's own text would else be the arguments: here a file that changes nothing."""
+    (repo.path / "again.txt").symlink_to("cfg/args.txt")
+    (repo.path / "link.txt").symlink_to("again.txt")
+    digests = []
+    for text in ("[pytest]", "[pytest]\naddopts = -k nothing"):
+        repo.commit({"cfg/args.txt": "-c\ncfg/p.ini\n", "cfg/p.ini": text})
+        digests.append(manifest_at(repo, ["src"], command=command).digest)
+    repo.commit({"cfg/args.txt": "-c\ncfg/p.ini\n-knothing\n"})
+    digests.append(manifest_at(repo, ["src"], command=command).digest)
+    assert len(set(digests)) == 3
+    (repo.path / "cfg/args.txt").unlink()
+    repo.commit()
+    with pytest.raises(ManifestError) as caught:
+        manifest_at(repo, ["src"], command=command)
+    assert caught.value.code == "chain-unbound"
+
+
+def test_a_file_of_arguments_is_read_in_every_folder_that_the_command_may_run_in(
+    repo: Any, manifest_at: Any
+) -> None:
+    command = ["env", "-C", "cfg", "pytest", "@args.txt"]
+    repo.commit({"args.txt": "-q\n", "cfg/args.txt": "-c\np.ini\n"})
+    before = manifest_at(repo, ["src"], command=command).digest
+    repo.commit({"cfg/p.ini": "[pytest]\naddopts = -k nothing"})
+    assert manifest_at(repo, ["src"], command=command).digest != before
+
+
+@pytest.mark.parametrize(
     "command",
     [
         ["pytest", "tests/gpu/l1/test_a.py::test_x[1]"],

@@ -203,8 +203,8 @@ RULES = (
         "a symlinked conftest binds what it points to",
         f"{CHAIN}:a_symlinked_conftest_binds_what_it_points_to",
         "manifest/chain",
-        "        if found is None or found.mode != MODE_SYMLINK:\n            return\n        path",
-        "        return\n        path",
+        "        if found is None or found.mode != MODE_SYMLINK:\n            return found\n        path",
+        "        return found\n        path",
     ),
     _rule(
         "inputs",
