@@ -116,16 +116,32 @@ def _bind(path: str, facts: TreeFacts, lines: set[bytes]) -> TreeEntry | None:
 
 
 def _link_target(path: str, link: TreeEntry, facts: TreeFacts) -> str:
-    """Return the path in the tree that a symlinked chain file points to; it must be one that is tracked."""
+    """Return the path in the tree that a symlinked chain file points to; it must be one that is tracked.
+
+    On the way there may be tracked folders alone: `..` behind another symlink would lead to where that points.
+    """
     target = (facts.blob(link.oid) or b"").decode("utf-8", "surrogateescape")
-    resolved = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
-    if _leaves(resolved) or facts.entry(resolved) is None:
+    found = None if target.startswith("/") else _walked(posixpath.dirname(path), target, facts)
+    if found is None or facts.entry(found) is None:
         raise ManifestError(
             "chain-unbound",
             f"{shown(path)} is a symlink to {shown(target)}, which the tree does not hold",
-            "make it a regular file, or point it to a tracked one",
+            "make it a regular file, or point it to a tracked one, past no other symlink",
         )
-    return resolved
+    return found
+
+
+def _walked(folder: str, way: str, facts: TreeFacts) -> str | None:
+    """Return where a relative path leads from a folder; None where it leaves the tree or its folders."""
+    at = folder
+    for part in way.split("/"):
+        if part in ("", "."):
+            continue
+        entry = facts.entry(at)
+        if entry is None or entry.kind != "tree" or (part == ".." and not at):
+            return None
+        at = posixpath.dirname(at) if part == ".." else join_path(at, part)
+    return at
 
 
 def _bind_named(alternatives: Sequence[str], facts: TreeFacts, lines: set[bytes], bound: Collection[str]) -> None:
@@ -180,7 +196,7 @@ class _Arguments:
                 read_files += 1
                 words = [*self._argument_file(word[1:], bases, read_files), *words]
             elif pytest and (names := _config_names(word, words)):
-                self.files.append(tuple(_inside(name, base) for name in names for base in bases))
+                self.files.append(tuple(self._inside(name, base) for name in names for base in bases))
             else:
                 if pytest and _CLUSTER.match(word):
                     self._take_present([word, *words[:1]], bases)
@@ -204,7 +220,7 @@ class _Arguments:
         for i, word in enumerate(words):
             is_list = word.startswith("@")
             names = [word[1:]] if is_list else _config_names(word, list(words[i + 1 : i + 2]), known=False)
-            paths = [posixpath.normpath(posixpath.join(base, name)) for name in names if name for base in bases]
+            paths = [self._joined(name, base) for name in names if name for base in bases]
             present = [path for path in paths if self._is_file(path)]
             if present:
                 self.files.append(tuple(present))
@@ -221,7 +237,7 @@ class _Arguments:
 
     def _argument_file(self, name: str, bases: Sequence[str], count: int) -> list[str]:
         """Bind `@FILE` and return its lines, each an argument (pytest 8.2)."""
-        paths = tuple(_inside(name, base) for base in bases)
+        paths = tuple(self._inside(name, base) for base in bases)
         self.files.append(paths)
         found = [entry for path in dict.fromkeys(paths) if (entry := _bind(path, self.facts, set())) is not None]
         if not found or count > MAX_ARGUMENT_FILES:
@@ -234,7 +250,7 @@ class _Arguments:
     def _existing(self, text: str, bases: Sequence[str], *, folder: bool = False) -> Iterator[str]:
         """Yield the folders that `text`, taken as a path from each base, is or lies in."""
         for base in bases:
-            path = posixpath.normpath(posixpath.join(base, text)) if text else ""
+            path = self._joined(text, base) if text else ""
             if not path or _leaves(path) or "\0" in path:
                 continue
             if path == ".":
@@ -244,6 +260,29 @@ class _Arguments:
             entry = self.facts.entry(path)
             if entry is not None and (entry.kind == "tree" or not folder):
                 yield path if entry.kind == "tree" else posixpath.dirname(path)
+
+    def _inside(self, name: str, base: str) -> str:
+        """Return the path of a file that must lie in the repository; raises `ManifestError` (`path-outside`)."""
+        path = self._joined(name, base)
+        if _leaves(path):
+            raise ManifestError(
+                "path-outside",
+                f"{shown(name)}: the command names a file outside the repository",
+                "commit that file",
+            )
+        return path
+
+    def _joined(self, text: str, base: str) -> str:
+        """Return where `text`, as a path from `base`, leads. Raises for `..` behind a symlink: some follow it."""
+        way = posixpath.join(base, text)
+        if ".." in text and not way.startswith("/"):
+            parts = way.split("/")
+            for i in range(1, len(parts)):
+                above = posixpath.normpath("/".join(parts[:i]))
+                entry = None if _leaves(above) or "\0" in above else self.facts.entry(above)
+                if entry is not None and entry.mode == MODE_SYMLINK and ".." in parts[i:]:
+                    refuse_detour(above, entry)
+        return posixpath.normpath(way)
 
     def _refuse_links(self, path: str, *, last: bool = True) -> None:
         """Raise where a path argument leads through a symlink: pytest reads the chain of where it points to."""
@@ -280,16 +319,6 @@ def _config_names(word: str, rest: list[str], *, known: bool = True) -> list[str
     return (
         list(dict.fromkeys((name, cluster[2]))) if cluster[1] else [name]
     )  # Python's parsers differ in `-qc=FILE`
-
-
-def _inside(name: str, base: str) -> str:
-    """Return the path of a file that must lie in the repository; raises `ManifestError` (`path-outside`)."""
-    path = posixpath.normpath(posixpath.join(base, name))
-    if _leaves(path):
-        raise ManifestError(
-            "path-outside", f"{shown(name)}: the command names a file outside the repository", "commit that file"
-        )
-    return path
 
 
 def _leaves(normal_path: str) -> bool:

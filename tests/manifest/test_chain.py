@@ -227,13 +227,18 @@ def test_path_arguments_bring_their_chain_however_they_are_spelled(
         (["env", "PYTEST_ADDOPTS='", "pytest"], "chain-unbound"),
         (["pytest", "link/l1"], "symlinked-component"),
         (["pytest", "link"], "symlinked-component"),
+        (["pytest", "link/../../cfg"], "symlinked-component"),
+        (["pytest", "@link/../args.txt"], "symlinked-component"),
+        (["timeout", "9", "pytest", "-c", "./link/../cfg/p.ini"], "symlinked-component"),
+        (["./run-tests", "-qclink/../cfg/p.ini"], "symlinked-component"),
+        (["env", "-C", "link/../", "pytest", "-c", "p.ini"], "symlinked-component"),
     ],
 )
 def test_configuration_that_no_commit_holds_is_an_error(
     repo: Any, manifest_at: Any, command: list[str], code: str
 ) -> None:
     (repo.path / "link").symlink_to("tests/gpu")
-    repo.commit({"loop.txt": "@loop.txt"})
+    repo.commit({"loop.txt": "@loop.txt", "args.txt": "-q"})
     with pytest.raises(ManifestError) as caught:
         manifest_at(repo, ["src"], command=command)
     assert caught.value.code == code
@@ -261,6 +266,38 @@ def test_a_symlinked_conftest_binds_what_it_points_to(repo: Any, manifest_at: An
     repo.commit()
     with pytest.raises(ManifestError, match="which the tree does not hold"):
         manifest_at(repo, ["tests/gpu"], command=["pytest"])
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["../lnk/../real/conf.py", "../lnk/./../real/conf.py", "../lnk/inner.py", "gpu/../../lnk/../real/conf.py"],
+)
+def test_a_chain_link_past_another_symlink_is_refused(repo: Any, manifest_at: Any, target: str) -> None:
+    """The system would open other/real/conf.py, where `lnk` points, and not real/conf.py."""
+    (repo.path / "lnk").symlink_to("other/dir")
+    (repo.path / "tests/conftest.py").symlink_to(target)
+    repo.commit({"real/conf.py": "1", "other/real/conf.py": "1", "other/dir/inner.py": "1"})
+    with pytest.raises(ManifestError) as caught:
+        manifest_at(repo, ["tests/gpu"], command=["pytest"])
+    assert caught.value.code == "chain-unbound"
+
+
+@pytest.mark.parametrize(
+    "target", ["none/../real/conf.py", "../../../real/conf.py", "../other/x/../../real/conf.py"]
+)
+def test_a_chain_link_past_what_is_no_tracked_folder_is_refused(repo: Any, manifest_at: Any, target: str) -> None:
+    (repo.path / "tests/conftest.py").symlink_to(target)
+    repo.commit({"real/conf.py": "1"})
+    with pytest.raises(ManifestError, match="which the tree does not hold"):
+        manifest_at(repo, ["tests/gpu"], command=["pytest"])
+
+
+def test_a_chain_link_through_tracked_folders_binds_each_link_and_the_file(repo: Any, manifest_at: Any) -> None:
+    (repo.path / "tests/conftest.py").symlink_to("gpu/.././/gpu/l1/../../../other/link.py")
+    (repo.path / "other/link.py").symlink_to("../real/conf.py")
+    repo.commit({"real/conf.py": "1"})
+    bound = {entry.path for entry in manifest_at(repo, ["src"], command=COMMAND).entries if entry.mode}
+    assert {"tests/conftest.py", "other/link.py", "real/conf.py"} <= bound
 
 
 def test_exit_status_shards_declare_their_configuration(repo: Any, manifest_at: Any) -> None:
