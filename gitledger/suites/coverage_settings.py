@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import posixpath
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
@@ -18,10 +19,10 @@ from gitledger.errors import ConfigError
 from gitledger.records.decode import shown
 from gitledger.records.ids import Digest
 
-__all__ = ["CoverageSettings", "Read", "coverage_settings"]
+__all__ = ["CoverageSettings", "Read", "coverage_settings", "irregular"]
 
 Read = Callable[[str], bytes | None]
-"""The content of a file at the root of a commit, None where there is none."""
+"""The content of a file of a commit, None where there is none; `ConfigError` for what is there and is no file."""
 Parsed = Callable[[str], dict[str, Any] | None]
 """What such a file says."""
 _PYTEST_FILES = (
@@ -55,8 +56,10 @@ class CoverageSettings:
 def coverage_settings(read: Read, commands: Iterable[Sequence[str]] = ()) -> CoverageSettings:
     """Return a commit's settings; `commands` are its shards', which may name configuration files of their own.
 
-    Raises `ConfigError` `coverage-config` for files that coverage or pytest could not read.
+    Raises `ConfigError` `coverage-config` for files that coverage or pytest could not read, and for what is no
+    regular file (`irregular` tells): both would follow a symbolic link, to a file that nobody compares.
     """
+    read = _of_regular_files(read)
     parsed = cache(lambda name: None if (data := read(name)) is None else _parsed(name, data))
     options = _coverage_options(_addopts(parsed))
     sections = _sections(parsed, _option(options, "--cov-config"))
@@ -84,6 +87,21 @@ def coverage_settings(read: Read, commands: Iterable[Sequence[str]] = ()) -> Cov
         in ("true", "1", "yes", "on"),
         digest=Digest(hashlib.sha256(text.encode()).hexdigest()),
     )
+
+
+def irregular(error: ConfigError) -> bool:
+    """Tell whether `coverage_settings` raised an error since something that it reads is no regular file."""
+    return isinstance(error.__cause__, ConfigError)
+
+
+def _of_regular_files(read: Read) -> Read:
+    def of_regular_file(name: str) -> bytes | None:
+        try:
+            return read(posixpath.normpath(name))  # a configuration may be named as `./ci.ini`
+        except ConfigError as error:
+            raise ConfigError("coverage-config", error.message, error.hint) from error
+
+    return of_regular_file
 
 
 def _coverage_options(words: Sequence[str]) -> list[str]:

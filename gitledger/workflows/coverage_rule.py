@@ -10,7 +10,7 @@ from gitledger.errors import ConfigError
 from gitledger.records.ids import CommitId
 from gitledger.records.threshold import parse_threshold
 from gitledger.store.repository import Repository
-from gitledger.suites.coverage_settings import CoverageSettings, Read, coverage_settings
+from gitledger.suites.coverage_settings import CoverageSettings, Read, coverage_settings, irregular
 from gitledger.verdict.finding import Finding, blocking, note
 from gitledger.verdict.pins import accepting
 from gitledger.verdict.situation import CoverageRule
@@ -88,6 +88,9 @@ def coverage_pin(
 
     What is measured, left out and excluded is told by the judged commit's files, which its runs obeyed; the
     threshold is the trusted one in any case. `source` is the trusted ref as a person would type it.
+
+    Raises `ConfigError` `coverage-config` where one of these is no regular file in either commit: what a link
+    leads to is not compared, and could change unseen.
     """
     was, now = _digest(repo, *trusted), _digest(repo, *judged)
     if was == now:
@@ -107,6 +110,8 @@ def _digest(repo: Repository, commit: CommitId, config: Config) -> tuple[object,
     try:
         digest = _settings(lambda name: repo.file_at(commit, name), config).digest
     except ConfigError as error:
+        if irregular(error):
+            raise
         return (error.message,)
     unmeasured = tuple(sorted(name for name, shard in config.shards.items() if shard.coverage == "none"))
     return digest, config.coverage, unmeasured

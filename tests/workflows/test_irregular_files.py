@@ -66,3 +66,62 @@ def test_a_list_that_policy_names_and_that_is_no_regular_file_is_named(stage, ke
     assert not passed
     assert "error file-malformed" in said
     assert "'ci/list.txt' is a " in said
+
+
+FILES = {
+    ".coveragerc": "[run]\n%s\n[report]\nfail_under = 90\n",
+    "pyproject.toml": '[tool.coverage.run]\nomit = "%s"\n[tool.coverage.report]\nfail_under = 90\n',
+    "setup.cfg": "[coverage:run]\n%s\n[coverage:report]\nfail_under = 90\n",
+    "tox.ini": "[coverage:run]\n%s\n[coverage:report]\nfail_under = 90\n",
+    "pytest.ini": "[pytest]\naddopts = --cov-fail-under=90\n# %s\n",
+}
+NAMED = '{paths: [src, "*.cfg"], command: "true --cov-config=ci/rc"'
+
+
+@pytest.mark.parametrize("path", FILES)
+@pytest.mark.parametrize("policy_from", ["trusted", None])
+def test_a_link_to_what_coverage_would_read_is_not_taken_for_no_threshold(stage, path, policy_from):
+    put(stage, path, "link", FILES[path] % "")
+    stage.record()
+    passed, said = stage.verdict(policy_from=policy_from)
+    assert not passed
+    assert "error coverage-config" in said
+    assert f"'{path}' is a symbolic link and no regular file" in said
+
+
+@pytest.mark.parametrize("path", FILES)
+def test_a_change_that_turns_coverages_file_into_a_link_is_refused_and_cant_be_accepted(stage, path):
+    put(stage, path, "file", FILES[path] % "")
+    (stage.repo.path / path).unlink()
+    (stage.repo.path / path).symlink_to("sec/real")
+    stage.repo.commit({"sec/real": FILES[path] % "omit = src/alpha.py"})
+    stage.record()
+    for accepted in (False, True):
+        passed, said = stage.verdict(accept_shards=accepted)
+        assert not passed
+        assert "error coverage-config" in said
+
+
+@pytest.mark.parametrize("kind", ["link", "linked folder"])
+def test_a_file_named_to_coverage_that_is_a_link_is_refused(stage, kind):
+    text = (stage.repo.path / ".gitledger/config.yaml").read_text()
+    stage.repo.write(".gitledger/config.yaml", text.replace('{paths: [src, "*.cfg"], command: "true"', NAMED))
+    stage.repo.write("ci/other", "")
+    put(stage, "ci/rc", kind, "[run]\n")
+    stage.record()
+    passed, said = stage.verdict()
+    assert not passed
+    assert "error coverage-config" in said
+
+
+@pytest.mark.parametrize("spelt", ["ci/rc", "./ci/rc", "ci//rc"])
+def test_a_change_of_a_file_named_to_coverage_is_seen_however_its_path_is_spelt(stage, spelt):
+    text = (stage.repo.path / ".gitledger/config.yaml").read_text()
+    named = NAMED.replace("ci/rc", spelt)
+    stage.repo.write(".gitledger/config.yaml", text.replace('{paths: [src, "*.cfg"], command: "true"', named))
+    put(stage, "ci/rc", "file", "[run]\n")
+    stage.repo.commit({"ci/rc": "[run]\nomit = src/alpha.py\n"})
+    stage.record()
+    passed, said = stage.verdict()
+    assert not passed
+    assert "coverage-redefined" in said
