@@ -97,11 +97,19 @@ def irregular(error: ConfigError) -> bool:
 def _of_regular_files(read: Read) -> Read:
     def of_regular_file(name: str) -> bytes | None:
         try:
-            return read(posixpath.normpath(name))  # a configuration may be named as `./ci.ini`
+            return read(_plain(name))
         except ConfigError as error:
             raise ConfigError("coverage-config", error.message, error.hint) from error
 
     return of_regular_file
+
+
+def _plain(name: str) -> str:
+    """Return a path without `.` and empty components; raises `ConfigError` where `..` may lead anywhere."""
+    path = posixpath.normpath(name)
+    if name.split("/").count("..") > path.split("/").count(".."):  # behind a link it leads elsewhere
+        raise ConfigError("coverage-config", f"{shown(name)} holds `..`", f"name it as {shown(path)}")
+    return path
 
 
 def _coverage_options(words: Sequence[str]) -> list[str]:

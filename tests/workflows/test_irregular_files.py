@@ -114,6 +114,21 @@ def test_a_file_named_to_coverage_that_is_a_link_is_refused(stage, kind):
     assert "error coverage-config" in said
 
 
+def test_a_file_named_to_coverage_with_dots_that_a_link_may_lead_elsewhere_is_refused(stage):
+    text = (stage.repo.path / ".gitledger/config.yaml").read_text()
+    named = NAMED.replace("ci/rc", "lnk/../rc")
+    stage.repo.write("deep/ci/one", "")
+    (stage.repo.path / "lnk").symlink_to("deep/ci")
+    stage.repo.write(".gitledger/config.yaml", text.replace('{paths: [src, "*.cfg"], command: "true"', named))
+    stage.repo.write("rc", "[run]\n")
+    put(stage, "deep/rc", "file", "[run]\n")
+    stage.repo.commit({"deep/rc": "[run]\nomit = src/alpha.py\n"})
+    stage.record()
+    passed, said = stage.verdict()
+    assert not passed
+    assert "error coverage-config: 'lnk/../rc' holds `..`" in said
+
+
 @pytest.mark.parametrize("spelt", ["ci/rc", "./ci/rc", "ci//rc"])
 def test_a_change_of_a_file_named_to_coverage_is_seen_however_its_path_is_spelt(stage, spelt):
     text = (stage.repo.path / ".gitledger/config.yaml").read_text()
