@@ -197,7 +197,9 @@ class _Trip:
         for _ in range(1 + self.request.retries):
             known = self.records()
             under_way = self.under_way(submitted)
-            self.submit(config, submitted, [job for job in jobs if str(job.key) not in under_way])
+            self.collect(config)  # what was over when Slurm was asked has left its receipt, and does not run again
+            open_keys = {key for key in self.missing(jobs, known) if str(key) not in under_way}
+            self.submit(config, submitted, [job for job in jobs if job.key in open_keys])
             self.wait(config, submitted)
             if self.interrupts.received:
                 return lost
