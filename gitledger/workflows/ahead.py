@@ -1,8 +1,4 @@
-"""What a receipt needs once its command has ended, loaded before that is known.
-
-Our own modules are loaded before the command can change what is loaded, while git still looks at the tree.
-libgit2, which takes longest, is loaded while the command runs: the machine waits for the command then.
-"""
+"""What storing needs, loaded while a command runs: the machine waits for the command then, and nobody for us."""
 
 from __future__ import annotations
 
@@ -12,14 +8,7 @@ from threading import Thread
 from gitledger.store.late_libgit import LateLibgit
 from gitledger.workflows.session import Session
 
-__all__ = ["load_ahead", "load_before"]
-
-
-def load_before() -> None:
-    """Load the modules of ours that make a receipt of a run."""
-    import gitledger.trust.sign
-    import gitledger.workflows.aftermath
-    import gitledger.workflows.compose  # noqa: F401
+__all__ = ["load_ahead"]
 
 
 def load_ahead(session: Session) -> None:

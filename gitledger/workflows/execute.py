@@ -21,16 +21,16 @@ from gitledger.store.edits import Edits
 from gitledger.suites.following import Following
 from gitledger.suites.inject import child_environment, with_observer, without_keys
 from gitledger.suites.part import with_companion
+from gitledger.workflows.aftermath import aftermath
 from gitledger.workflows.ahead import load_ahead
 from gitledger.workflows.declared import is_declared_command
 from gitledger.workflows.flight import Flight, FlightNote
+from gitledger.workflows.reports import look_at_report, result_of_leftover
 from gitledger.workflows.request import Before, RecordRequest
 from gitledger.workflows.scene import Executed, Scene
 from gitledger.workflows.session import Session
 
 if TYPE_CHECKING:
-    from gitledger.config.schema import ResultsConfig
-    from gitledger.suites.report_file import FileStamp
     from gitledger.workflows.traced import Traced
 
 __all__ = ["execute"]
@@ -59,8 +59,6 @@ def execute(session: Session, request: RecordRequest, before: Before) -> Execute
 
 
 def _after_the_fact(session: Session, request: RecordRequest) -> Executed:
-    from gitledger.workflows.reports import result_of_leftover
-
     root = session.repo.worktree or Path()
     now = session.now()
     result = result_of_leftover(request.report or request.definition.results, root, now)
@@ -78,7 +76,7 @@ def _in_folder(
         nonce=os.urandom(16).hex(),
         argv=argv,
         as_declared=declared is not None and is_declared_command(argv, declared, session.environ),
-        earlier=_earlier(results, root),
+        earlier=look_at_report(results, root),
     )
     split = request.definition.split
     durations = session.repo.file_at(before.head, DURATIONS_PATH) if split else None
@@ -125,21 +123,10 @@ def _in_folder(
             started=partial(load_ahead, session),
         )
     edits = Edits(session.repo.git)  # git looks at the tree while we read what the run left
-    from gitledger.workflows.aftermath import aftermath  # loaded before
-
     executed = aftermath(
         session, request, before, scene, ended, observed=observed, traced=traced, following=following
     )
     return replace(executed, after=edits)
-
-
-def _earlier(results: ResultsConfig, root: Path) -> FileStamp | None:
-    """Return the state of the report before the run, where one is declared."""
-    if results.file is None:
-        return None
-    from gitledger.workflows.reports import look_at_report
-
-    return look_at_report(results, root)
 
 
 def _traced(env: Mapping[str, str], *, root: Path, folder: Path) -> Traced:

@@ -23,8 +23,9 @@ from gitledger.store.facts import CommitFacts
 from gitledger.store.head_log import head_log
 from gitledger.store.worktree import WorkTreeState, survey
 from gitledger.suites.result import SuiteResult
+from gitledger.trust.sign import sign_payload
 from gitledger.trust.signer import Signer
-from gitledger.workflows.ahead import load_before
+from gitledger.workflows.compose import draft
 from gitledger.workflows.execute import execute
 from gitledger.workflows.flight import Flight
 from gitledger.workflows.notes_author import notes_identity, notes_message
@@ -77,7 +78,6 @@ def record(
     """
     if spool is None:
         notes_identity(session, request.notes)  # without one the receipt could not be stored
-    load_before()
     early = begun() if begun else None
     try:
         before = look(session, request.definition, edits=early) if before is None else before
@@ -88,8 +88,6 @@ def record(
     if looked is not None:
         looked(before)
     run = execute(session, request, before)
-    from gitledger.workflows.compose import draft  # loaded before
-
     drafted = draft(session, request, signer, before, run)
     seen = survey(session.repo.git) if run.after is None else run.after.survey()
     after = seen.state(request.definition.paths, names=CHAIN_FILES)
@@ -112,8 +110,6 @@ def keep(
     spool: Path | None = None,
 ) -> Recorded:
     """Return what was recorded of a run: its receipt signed and stored, or put into a spool."""
-    from gitledger.trust.sign import sign_payload
-
     store = _to_ledger(session, request) if spool is None else partial(write_entry, spool)
     payload = receipt.encode()
     error = None
